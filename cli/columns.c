@@ -402,7 +402,7 @@ static const char *add_level(struct columns *columns, struct column *column, int
     const char *why = NULL;
     if (level == column->depth)
         return add_json_value(columns, column, value);
-    // A value alone stands for a list of one, as `tfos record cat` prints it.
+    // A value alone means a list of one, as `tfos record cat` prints it.
     if (!json_is_array(value))
         why = level + 1 < column->depth ? "it is no list of lists"
                                         : add_level(columns, column, level + 1, value);

@@ -3,7 +3,7 @@
 
 #include "manual.h"
 
-/// Prints the options that stand in the arguments of a command, as "[--json]" does, each by
+/// Prints the options in the arguments of a command, as "[--json]" does, each by
 /// `format`.
 static void print_options(FILE *out, const char *arguments, const char *format)
 {

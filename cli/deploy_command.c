@@ -82,7 +82,7 @@ static int refuse(const char *name, const char *reason)
     return EXIT_USAGE;
 }
 
-// The value of an option at argv[*i], which stands behind it or behind "="; NULL where there is
+// The value of an option at argv[*i], which follows it or "="; NULL where there is
 // none.
 static const char *option_value(int argc, char **argv, int *i)
 {

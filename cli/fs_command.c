@@ -19,7 +19,7 @@
 #define HEAD_SIZE 1024
 #define SIZE_TEXT 32
 
-/// Does something with a file that a name stands for. The exit status.
+/// Does something with a file of a name or a pattern. The exit status.
 typedef int file_taker(const struct fs_options *options, const struct fs_file *file);
 
 static int for_each(const struct fs_options *options, file_taker *take)

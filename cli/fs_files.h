@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the commands of `tfos fs` have in common: their options, and the files that names stand
-/// for.
+/// What the commands of `tfos fs` have in common: their options, and the files of names and
+/// patterns.
 #ifndef TFOS_CLI_FS_FILES_H
 #define TFOS_CLI_FS_FILES_H
 
@@ -26,7 +26,7 @@ struct fs_files {
     size_t count;
 };
 
-/// Adds what a name or a pattern stands for. The exit status, after an error message.
+/// Adds the files of a name or a pattern. The exit status, after an error message.
 int fs_files_match(struct fs_files *files, const char *name);
 
 /// Adds what is in a folder, by name. The exit status, after an error message.

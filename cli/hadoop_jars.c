@@ -18,7 +18,7 @@ bool is_remote(const char *name)
            tfos_file_system_of(name) != tfos_file_system_of("/");
 }
 
-// Before the user's own options, which have the last word.
+// Before the user's own options, which override it.
 static void shorten_start(void)
 {
     const char *own = getenv(OPTIONS);

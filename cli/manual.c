@@ -24,7 +24,7 @@ static void print_text(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-/// A paragraph with a heading of its own; `argument` stands behind the bold name.
+/// A paragraph with a heading of its own; `argument` follows the bold name.
 static void print_item(FILE *out, const char *prefix, const char *name, const char *argument,
                        const char *help)
 {

@@ -99,7 +99,7 @@ static int encode_rows(struct encoding *encoding)
 }
 
 // Says how much was written and, by column, rounded: as columnar_file.py does.
-static void say_written(const struct encoding *encoding)
+static void print_written(const struct encoding *encoding)
 {
     const struct columns *columns = &encoding->table.columns;
     unsigned long long rounded = 0, infinite = 0;
@@ -139,7 +139,7 @@ static int text_to_records(const struct record_options *options, const struct ta
     if (status == 0)
         status = encode_rows(&encoding);
     if (status == 0)
-        say_written(&encoding);
+        print_written(&encoding);
     tfos_example_writer_close(encoding.writer);
     tfos_stream_close(encoding.stream);
     text_input_close(&table->text);

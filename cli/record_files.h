@@ -33,7 +33,7 @@ int open_seekable_input(void);
 struct sources {
     char **names; ///< owned, as each of them is
     int count;
-    bool has_failed; ///< an argument stands for no file; there was an error message
+    bool has_failed; ///< an argument names no file; there was an error message
 };
 
 /// Finds the files that `options->files` stand for, of which the last `target_count` are to be

@@ -11,7 +11,7 @@
 #include "manual.h"
 #include "terminal.h"
 
-/// A text that stands for a number.
+/// A text that means a number.
 struct choice {
     const char *text;
     int value;
@@ -38,7 +38,7 @@ static const struct rule {
     enum kind kind;
     size_t field; ///< a bool, const char *, uint64_t or int
     const char *help;
-    const char *values; ///< in words
+    const char *values; ///< described, for the help
     uint64_t least, most;
     const struct choice *choices;
 } rules[] = {

@@ -75,7 +75,7 @@ static enum tfos_status read_plain(struct table *table, int *last)
     }
 }
 
-// Reads the cells of a line, which goes on behind a line's end that is quoted.
+// Reads the cells of a line, which continues behind a quoted line end.
 static enum tfos_status read_cells(struct table *table)
 {
     struct text_input *text = &table->text;

@@ -39,7 +39,7 @@ static enum tfos_status read_object(struct table *table, json_t **object)
     return text_input_refuse(text, line, 1, "a row is an object, {\"COLUMN\": VALUE, ...}");
 }
 
-// Where a key stands in the line, about: for messages.
+// About where a key is in the line: for messages.
 static unsigned long long column_of(const struct table *table, const char *key)
 {
     size_t size = strlen(key);

@@ -30,13 +30,13 @@ void real_print(float value, char text[NUMBER_TEXT_SIZE]);
 /// Adds the base64 text of `size` bytes.
 void base64_encode(struct bytes *text, const void *data, size_t size);
 
-/// Adds the bytes that the text stands for. False: it is no base64.
+/// Adds the bytes that the text encodes. False: it is no base64.
 bool base64_decode(struct bytes *bytes, const char *text, size_t size);
 
 bool is_utf8(const char *text, size_t size);
 
-/// Value `index` of an array of int64, float, string, binary, lists or structs of these, as a
-/// survey's schema has them. Numbers that JSON does not have are the texts "nan", "inf" and "-inf";
+/// Value `index` of an array of int64, float, string, binary, lists or structs of these, as an
+/// inferred schema has them. Numbers that JSON does not have are the texts "nan", "inf" and "-inf";
 /// bytes that are no text are {"base64": ...}.
 json_t *value_to_json(const struct ArrowSchema *schema, const struct ArrowArray *array,
                       int64_t index);

@@ -65,7 +65,7 @@ static bool wait_or_end(const sigset_t *ends)
     return sigtimedwait(ends, NULL, &interval) > 0;
 }
 
-static int say_none(const struct watch_view *view)
+static int print_none(const struct watch_view *view)
 {
     puts(view->is_json ? "[]" : view->none);
     return 1;
@@ -95,7 +95,7 @@ static int watch(const struct watch_view *view, json_t *things)
             return 1;
         if (json_array_size(things) == 0) {
             json_decref(things);
-            return say_none(view);
+            return print_none(view);
         }
     }
 }
@@ -115,7 +115,7 @@ int watch_run(int argc, char **argv, struct watch_view *view)
         return 1;
     if (json_array_size(things) == 0) {
         json_decref(things);
-        return say_none(view);
+        return print_none(view);
     }
     if (view->is_watching)
         return watch(view, things);

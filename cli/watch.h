@@ -10,7 +10,7 @@
 
 struct watch_view {
     const char *command; ///< its name
-    /// What there is now, which the caller owns; NULL after saying why it cannot be told.
+    /// What there is now, which the caller owns; NULL after an error message.
     json_t *(*query)(void *context);
     void *context;
     void (*print)(FILE *out, const json_t *things);

@@ -11,7 +11,7 @@ export TFOS_SYSROOT=$folder/sysroot
 
 # qemu-user 7.2 lacks mremap() of a size of 0 (moving batches that are held), PR_SET_CHILD_SUBREAPER (every node) and vfork(),
 # moves signals, and names processes after itself. Programs that start the command need a kernel that runs arm64's.
-not_emulated='^(node_|trainer_|cli\.|feed_(batch_detach|lending)\.)'
+not_emulated='^(node_|trainer_|cli\.|feed_(batch_detach|held_batches)\.)'
 not_emulated+='|\.(batches_may_be_larger_than_the_ring|s14_who_waits_for_rows_holds_up_nobody)$'
 not_emulated+='|\.(signals_are_as_new|what_cannot_be_started_is_named|a_taken_range_names_the_holders)$'
 not_emulated+='|\.who_does_not_read_is_dropped$' # encrypts 200 MB: takes minutes

@@ -5,8 +5,8 @@
 /// with the same ranks on the same hosts.
 ///
 /// A group fails as a whole. When a rank ends, closes the group, calls another operation than the
-/// others, or is not heard of for a time, every operation fails, on every rank, now and later, with
-/// a message that names that rank. docs/protocol.md has the bytes.
+/// others, or sends no heartbeat for a time, every operation fails, on every rank, now and later,
+/// with a message that names that rank. docs/protocol.md has the bytes.
 #ifndef TFOS_COLLECTIVE_H
 #define TFOS_COLLECTIVE_H
 
@@ -39,8 +39,8 @@ struct tfos_collective_options {
     bool has_parameters;      ///< open_parameters() will be called: hosts connect to rank 0 for it
     const char *host;         ///< address of this host for the others; NULL: the one that is found
     int64_t open_timeout_ms;  ///< until all ranks are there; 0: 600,000
-    int64_t stall_timeout_ms; ///< for which an operation waits for a rank that lives, but does not
-                              ///< come to it or move data; 0: 600,000
+    int64_t stall_timeout_ms; ///< for which an operation waits for a rank that sends heartbeats,
+                              ///< but does not join it or move data; 0: 600,000
     int64_t silence_timeout_ms; ///< after which a rank that sends no heartbeat counts as dead; 0:
                                 ///< 10,000
 
@@ -148,15 +148,15 @@ tfos_collective_pull_parameters(struct tfos_collective *collective, const char *
                                 int64_t steps, struct tfos_error *err);
 
 /// Adds to the shared values what the elements have changed by since the pull, divided by the
-/// number of ranks. With 0 steps the others just wait for this rank no more.
+/// number of ranks. With 0 steps the others only stop waiting for this rank.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_push_parameters(struct tfos_collective *collective, const char *name,
                                 const struct tfos_collective_span *spans, int64_t span_count,
                                 int64_t steps, struct tfos_error *err);
 
-/// Notes that this rank waits for its data, or has it. After 200 ms of it the others wait no more
-/// for the rank, on which its data may depend. Nothing where no parameters are open, or while the
-/// group is in another operation.
+/// Notes that this rank waits for its data, or has it. After 200 ms of waiting the others no longer
+/// wait for this rank, as its data may depend on them. Nothing where no parameters are open, or
+/// while the group is in another operation.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_await_rows(struct tfos_collective *collective, const char *name, bool is_waiting,
                            struct tfos_error *err);
@@ -173,10 +173,10 @@ struct tfos_collective_figures {
     int64_t operation_count;
     int64_t byte_count;  ///< of this rank's elements
     int64_t duration_us; ///< in operations, waits included
-    int64_t wait_us;     ///< of these, for ranks that had not come to the operation
-    int last_rank; ///< who came last to the operations most often since the last call; -1: none
-    int64_t step_count; ///< training steps, by their marks
-    int64_t data_us;    ///< for which steps waited for their data; -1: the program does not mark it
+    int64_t wait_us;     ///< of these, for ranks that had not joined the operation
+    int last_rank;       ///< which joined last most often since the last call; -1: none
+    int64_t step_count;  ///< training steps, by their marks
+    int64_t data_us; ///< for which steps waited for their data; -1: the program does not mark it
 };
 
 /// Any thread, also while an operation is under way, which counts until now. `last_rank` counts
@@ -184,7 +184,7 @@ struct tfos_collective_figures {
 TFOS_API void tfos_collective_get_figures(struct tfos_collective *collective,
                                           struct tfos_collective_figures *figures);
 
-/// What a program that trains has come to.
+/// Points of a training step, which a program marks.
 enum tfos_collective_mark {
     TFOS_COLLECTIVE_STEPS_BEGIN = 1, ///< a call that takes a step or several, and wants data
     TFOS_COLLECTIVE_STEP_HAS_DATA,

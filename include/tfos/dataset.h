@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A dataset: the rows of a node's feed as batches of tensors, `batch_size` rows each, made without
 /// Python. It reads a tfos_feed_reader, joins or splits the batches that came through the ring, and
-/// gives them out as buffers in the form of TensorFlow's tensors. The memory of a batch that is
-/// contiguous in the ring is lent, not copied.
+/// returns buffers in the form of TensorFlow's tensors. A tensor whose values are contiguous in the
+/// ring refers to that memory; others are copies.
 #ifndef TFOS_DATASET_H
 #define TFOS_DATASET_H
 
@@ -21,11 +21,11 @@ struct tfos_dataset;
 enum tfos_uneven {
     TFOS_UNEVEN_IGNORE = 0, ///< each node on its own
     TFOS_UNEVEN_PAD = 1,    ///< a node without rows pads batches with rows of zeros, of weight 0
-    TFOS_UNEVEN_JOIN = 2,   ///< a node without rows gives batches of fewer rows, or of none
+    TFOS_UNEVEN_JOIN = 2,   ///< batches of a node without rows have fewer rows, or none
     TFOS_UNEVEN_STOP = 3    ///< the epoch ends for all when one node has no whole batch left
 };
 
-/// How a column of lists is given out.
+/// The form of the tensors of a column of lists.
 enum tfos_column_form {
     TFOS_FORM_AUTO = 0,   ///< dense where every row of the first batch has the same length, else
                           ///< ragged; an MLlib vector: dense
@@ -56,12 +56,12 @@ struct tfos_dataset_options {
     uint64_t seed;
     enum tfos_uneven uneven;
     int64_t first_rows_wait_ms; ///< in step, how long to wait for an epoch's first rows before the
-                                ///< other nodes are told that there are none; 0: 5,000
+                                ///< other nodes are notified that there are none; 0: 5,000
     int64_t rows_wait_ms;       ///< the same for later rows; 0: 200
     const struct tfos_dataset_column *columns; ///< only those that have options
     int64_t column_count;
     const char *null_value; ///< for columns that have none of their own; NULL: a null is refused
-    const char *const *selection; ///< columns to give out, in this order; NULL: all
+    const char *const *selection; ///< columns of the batches, in this order; NULL: all
     int64_t selection_count;
 
     /// Exchanges a JSON value with the other members under a name (tfos_trainer_agree). Needed

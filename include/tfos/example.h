@@ -5,7 +5,7 @@
 ///
 /// A schema is an Arrow struct (format +s) whose fields are the columns, each named as its feature;
 /// a struct's fields are named by their path with dots. A column is
-///   - of an integer type (b c C s S i I l L), a date (tdD), a timestamp (tsu: and the like) or an
+///   - of an integer type (b c C s S i I l L), a date (tdD), a timestamp (tsu: and similar) or an
 ///     interval (tDu, tiM): an int64_list; a value that the type cannot hold is refused;
 ///   - of a floating type (f g) or a decimal (d:p,s): a float_list;
 ///   - of a string or binary type (u U z Z): a bytes_list; strings are UTF-8, or refused;
@@ -39,7 +39,7 @@
 enum tfos_record_type {
     TFOS_RECORD_EXAMPLE,
     TFOS_RECORD_SEQUENCE_EXAMPLE,
-    TFOS_RECORD_BYTES ///< whatever it likes: one column of binary type
+    TFOS_RECORD_BYTES ///< any bytes: one column of binary type
 };
 
 struct tfos_example_decoder_options {
@@ -96,8 +96,8 @@ tfos_example_encoder_open(const struct ArrowSchema *schema,
                           struct tfos_example_encoder **out, struct tfos_error *err);
 
 /// Makes a record of each row of `batch`, a struct array of the encoder's schema. `*frames` is the
-/// frames of them all, as they stand in a TFRecord file one behind the other; `*records`, if not
-/// NULL, the record of each row. Both live until the next call on the encoder. Null columns leave
+/// frames of them all, one behind the other as in a TFRecord file; `*records`, if not NULL, the
+/// record of each row. Both live until the next call on the encoder. Null columns leave
 /// their feature out. INVALID names the row, counted from the first of all batches, and the column:
 /// a null within a list, a null struct, a number that would be rounded and may not be, a message of
 /// more than 2 GiB.

@@ -19,22 +19,21 @@
 /// What tfos_trainer_open_feed() gives; next() and put_results() from one thread at a time, the
 /// others from any. Belongs to the process that opened it. In one that is forked from that, calls
 /// which can fail give INVALID and all others do nothing: the rows are the opener's. Arrays that
-/// were given out before the fork stay what they are in both.
+/// next() returned before the fork stay valid in both.
 struct tfos_feed_reader;
 
 enum tfos_feed_item_kind {
     TFOS_FEED_BATCH = 1,         ///< rows
     TFOS_FEED_PARTITION_END = 2, ///< the partition of this channel has ended
-    TFOS_FEED_EPOCH_END = 3 ///< all partitions of this feed, on all channels, have been given out
+    TFOS_FEED_EPOCH_END = 3 ///< all partitions of this feed, on all channels, have been returned
 };
 
 /// What next() gives. For a batch the caller owns `schema` and `array` and releases both, from any
 /// thread and in any order. The array's memory is the ring's own, and the space returns to the
-/// writer with the release. It may be held for as long as one likes, even beyond close(): when the
-/// writer waits for space and next() has nothing else to give, next() moves the batches held to
-/// memory of their own, behind the same pointers. They count as used then. A consumer is therefore
-/// bounded by what it holds, not by the ring. Memory that is held must not be registered with a
-/// device.
+/// writer with the release. It may be held without limit, even beyond close(): when the writer
+/// waits for space and next() has nothing else to give, next() moves the batches held to memory of
+/// their own, behind the same pointers. They count as used then. What a consumer may hold is
+/// therefore not limited by the ring. Memory that is held must not be registered with a device.
 struct tfos_feed_item {
     enum tfos_feed_item_kind kind;
     int channel; ///< for put_results(): each attempt in a channel has a number of its own; -1 at
@@ -52,25 +51,25 @@ struct tfos_feed_item {
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feed_reader_check(const struct tfos_feed_reader *reader, struct tfos_error *err);
 
-/// The next item. Feeds are given out in order of their numbers: items of feed n+1 wait for the end
-/// of epoch n. Those that want results wait for no other feed. AGAIN after `timeout_ms` (negative:
-/// no limit). END after the end of the feed, once all is given out, and after terminate(). CLOSED
-/// with the message of fail(). CORRUPT: a channel broke its format; it is not read any more, nor is
-/// one with pickles that are refused (UNSUPPORTED).
+/// The next item. Feeds come in order of their numbers: items of feed n+1 wait for the end of epoch
+/// n. Those that want results wait for no other feed. AGAIN after `timeout_ms` (negative: no
+/// limit). END after the end of the feed, once all items were returned, and after terminate().
+/// CLOSED with the message of fail(). CORRUPT: a channel broke its format; it is not read any more,
+/// nor is one with pickles that are refused (UNSUPPORTED).
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feed_reader_next(struct tfos_feed_reader *reader,
                                                                 int64_t timeout_ms,
                                                                 struct tfos_feed_item *item,
                                                                 struct tfos_error *err);
 
 /// Notes that `row_count` more rows of a batch from next() have been used, though it is not
-/// released yet: to the writer's timeout, and to whoever looks at the figures, a reader that is
-/// slow over a large batch gets on. Any thread.
+/// released yet: a reader that is slow over a large batch makes progress then, for the writer's
+/// timeout and in the figures. Any thread.
 TFOS_API void tfos_feed_batch_use(const struct ArrowArray *array, int64_t row_count);
 
 /// Sends results for the next rows of `channel`'s partition, in order. INVALID, with the partition
-/// and both counts, when there are more results than rows given out, or `channel` was not. CLOSED
-/// when the writer has gone (the caller may drop them and go on), or the wait was interrupted.
-/// `wait` has no limit: a writer that takes nothing for its own timeout goes. After a wait that
+/// and both counts, when there are more results than rows returned, or `channel` was not. CLOSED
+/// when the writer has gone (the caller may drop them and continue), or the wait was interrupted.
+/// `wait` has no limit: a writer that takes nothing for its own timeout closes. After a wait that
 /// ended early it is not known how many of the results were sent.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feed_reader_put_results(struct tfos_feed_reader *reader, int channel,

@@ -40,7 +40,7 @@ TFOS_API void tfos_feeder_number_lazily(struct tfos_feeder_options *options, int
 /// Joins the rendezvous and opens a channel to the node that it names, once the cluster runs. OK
 /// also when the partition is to be skipped: tfos_feeder_node() is NULL then. CLOSED carries the
 /// cluster's failure, or says that the wait was interrupted; TIMEOUT when the driver names no node,
-/// or no channel comes free; BUSY when this attempt is already superseded; DENIED; NOT_FOUND when
+/// or no channel becomes free; BUSY when this attempt is already superseded; DENIED; NOT_FOUND when
 /// the node cannot be reached.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_feeder_open(const struct tfos_feeder_options *options, struct tfos_feeder **out,
@@ -52,8 +52,8 @@ TFOS_API const char *tfos_feeder_node(const struct tfos_feeder *feeder);
 /// Rows of the partition that earlier attempts delivered: this one starts behind them.
 TFOS_API int64_t tfos_feeder_first_row(const struct tfos_feeder *feeder);
 
-/// Hears the driver and asks the caller's wait. CLOSED carries the cluster's failure. For long work
-/// between two batches; append() does it by itself.
+/// Reads the driver's messages and checks the caller's wait. CLOSED carries the cluster's failure.
+/// For long work between two batches; append() does it by itself.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_feeder_check(struct tfos_feeder *feeder,
                                                             struct tfos_error *err);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The files that a name stands for: a file, a folder, a pattern, or a URI of one of these. Names
+/// The files that a name matches: a file, a folder, a pattern, or a URI of one of these. Names
 /// are bytes, and mean what they mean to Spark and Hadoop.
 ///
 /// - What is there under exactly this name is meant, whatever characters are in it.
-/// - A folder stands for its files that are not hidden, not for those in folders below it.
-/// - A pattern stands for the files, and the files of folders, that it matches: `*`, `?`, `[a-z]`,
-///   `[!a-z]` or `[^a-z]`, `{one,other}`; `\` takes from the next character its meaning. It matches
+/// - A folder means its files that are not hidden, not those in folders below it.
+/// - A pattern means the files, and the files of folders, that it matches: `*`, `?`, `[a-z]`,
+///   `[!a-z]` or `[^a-z]`, `{one,other}`; `\` escapes the next character. It matches
 ///   no hidden name. A part of it that is there under exactly that name is no pattern.
 /// - A URI, `scheme://host/path` or `file:/path`, may have its path as it is, in which `#` and `?`
 ///   are characters like others, or percent-encoded. Where both names are there it is refused.

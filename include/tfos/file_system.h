@@ -8,7 +8,7 @@
 ///
 /// Names are paths and URIs as <tfos/file_list.h> has them, without patterns; all behind a URI's
 /// host is the path as it is. Any thread may call, but not a process that is forked from one which
-/// has used Hadoop: INVALID. Failures have the file and the cause in words: NOT_FOUND, DENIED,
+/// has used Hadoop: INVALID. Messages name the file and the cause: NOT_FOUND, DENIED,
 /// BUSY (safe mode, another writer), UNSUPPORTED (no Java, no jars, no such scheme), CORRUPT,
 /// TIMEOUT, INVALID, IO. `os_errno` is the errno that says the same: EEXIST, ENOTEMPTY, ENOTDIR,
 /// EISDIR, EDQUOT.
@@ -30,11 +30,11 @@ enum tfos_file_kind {
 
 struct tfos_file_info {
     enum tfos_file_kind kind;
-    bool has_details;    ///< what follows is known
-    unsigned mode;       ///< its permissions, as chmod(2) has them
-    int replication;     ///< how many copies the file system keeps; 0: it says nothing of them
-    uint64_t size;       ///< bytes; 0 of a folder
-    int64_t modified_ms; ///< since 1970
+    bool has_details;          ///< what follows is known
+    unsigned mode;             ///< its permissions, as chmod(2) has them
+    int replication;           ///< how many copies the file system keeps; 0: unknown
+    uint64_t size;             ///< bytes; 0 of a folder
+    int64_t modified_ms;       ///< since 1970
     char owner[64], group[64]; ///< of this machine as numbers
 };
 

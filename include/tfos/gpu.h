@@ -31,8 +31,8 @@ struct tfos_gpu_process {
     int64_t memory; ///< bytes; -1: unknown
 };
 
-/// A GPU, or an instance of one that is divided (MIG). -1 is for numbers that the driver does not
-/// tell.
+/// A GPU, or an instance of one that is divided (MIG). A number that the driver does not
+/// report is -1.
 struct tfos_gpu {
     int index;        ///< of the GPU, or of the one that the instance is a part of
     bool is_instance; ///< a MIG instance
@@ -53,8 +53,8 @@ struct tfos_gpu {
 
 /// Lists the GPUs in the order of their indices, which CUDA_VISIBLE_DEVICES takes too, where
 /// CUDA_DEVICE_ORDER is PCI_BUS_ID. The caller frees `*out` by tfos_free(), and with it all that it
-/// points to. UNSUPPORTED: there is no driver, or it does not answer; the message is what to say of
-/// this machine. Thread-safe.
+/// points to. UNSUPPORTED: there is no driver, or it does not answer; the message says which.
+/// Thread-safe.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_gpu_list(struct tfos_gpu **out, size_t *count,
                                                         struct tfos_error *err);
 
@@ -73,7 +73,7 @@ struct tfos_gpu_allocation;
 
 /// Takes GPUs so that no other process of this user on this machine gets the same share. They are
 /// this process's, and that of children that inherit the descriptors, until all of them
-/// have ended or closed it, however that comes. BUSY after `wait` (1 ms unless it says otherwise):
+/// have ended or closed it, by whatever cause. BUSY after `wait` (1 ms unless it says otherwise):
 /// the message names the holders. UNSUPPORTED: there is no driver. NOT_FOUND: the machine has too
 /// few. On success the caller owns `*out`. Thread-safe.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_gpu_allocate(const struct tfos_gpu_request *request,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Memory that changes hands between the library and its callers. Thread-safe.
+/// Memory whose ownership passes between the library and its callers. Thread-safe.
 #ifndef TFOS_MEMORY_H
 #define TFOS_MEMORY_H
 
 #include <tfos/export.h>
 
-/// Frees text given out by this library. NULL is accepted.
+/// Frees text that a function of this library returned. NULL is accepted.
 TFOS_API void tfos_free(void *block);
 
 /// A copy of a text, for a callback whose answer the library frees; NULL when out of memory.

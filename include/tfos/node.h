@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A node: the process beside an executor that joins the rendezvous, starts the trainer and
-/// watches over it. A Spark task launches it; the process itself calls tfos_node_run().
+/// supervises it. A Spark task launches it; the process itself calls tfos_node_run().
 #ifndef TFOS_NODE_H
 #define TFOS_NODE_H
 
@@ -22,12 +22,12 @@ tfos_node_launch(const char *executable, const char *config, const void *payload
 
 /// The node's next message to its launcher ("registered", "running", "ended", "failed";
 /// docs/protocol.md). AGAIN after `timeout_ms`; CLOSED, with the node's exit status, when the
-/// process ended without a word. Freed with tfos_free().
+/// process ended without a message. Freed with tfos_free().
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_node_launch_next(struct tfos_node_launch *launch,
                                                                 int64_t timeout_ms, char **json,
                                                                 struct tfos_error *err);
 
-/// Lets the node live on after close().
+/// Lets the node run on after close().
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_node_launch_detach(struct tfos_node_launch *launch,
                                                                   struct tfos_error *err);
 
@@ -35,8 +35,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_node_launch_detach(struct tfos_no
 /// accepted.
 TFOS_API void tfos_node_launch_close(struct tfos_node_launch *launch);
 
-/// The pid of the executor that process `pid` works for: the nearest JVM above it, or what stands
-/// for one. docs/protocol.md calls it `executor_pid`.
+/// The pid of the executor that process `pid` works for: the nearest JVM above it, or what takes
+/// its place. docs/protocol.md calls it `executor_pid`.
 TFOS_API int64_t tfos_process_find_executor(int64_t pid);
 
 /// How a process of a language's interpreter is forked.
@@ -60,7 +60,7 @@ tfos_node_run(int fd, const struct tfos_node_forker *forker, struct tfos_error *
 /// The life of a fork server: a process that has imported what trainers need, of which each
 /// launch gets a fork, which is its node, whose trainer is a fork again. `listener_fd` is taken
 /// over. Returns when the executor has ended, or after ten minutes without a node; nodes that
-/// run then go on. One thread, the process's only one that is not the libraries' own.
+/// run then are not ended. One thread, the process's only one that is not the libraries' own.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_node_serve_forks(int listener_fd, int64_t executor_pid, const struct tfos_node_forker *forker,
                       struct tfos_error *err);

@@ -69,7 +69,7 @@ struct tfos_record_damage {
 /// What a reader does about damage.
 enum tfos_record_mode {
     TFOS_RECORD_STRICT,      ///< the call fails with CORRUPT, and every call after it
-    TFOS_RECORD_SKIP_RECORD, ///< reading goes on behind it, at the next frame with right checksums
+    TFOS_RECORD_SKIP_RECORD, ///< reading continues at the next frame with right checksums
     TFOS_RECORD_SKIP_FILE    ///< it is taken for the file's end
 };
 
@@ -88,10 +88,10 @@ struct tfos_record_reader_options {
     /// `begin` other than 0 need not be a frame's; the first whole frame from there on is found by
     /// its checksums. The stream must be able to seek, and not be compressed.
     uint64_t begin, end;
-    /// Where reading goes on: behind a record of the same file, as read with the same
+    /// Where reading begins: behind a record of the same file, as read with the same
     /// `stride`. A compressed file is decompressed up to there.
     struct tfos_record_position start;
-    /// Gives out only the records whose number in the file, from 0, modulo `stride` is `residue`;
+    /// Returns only the records whose number in the file, from 0, modulo `stride` is `residue`;
     /// `stride` 0: all. The frames of the others are checked too.
     uint64_t residue, stride;
     /// Called for each damage that a mode skips; may be NULL.

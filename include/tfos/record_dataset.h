@@ -4,7 +4,7 @@
 /// another pass over the files is another dataset of the same structure.
 ///
 /// A pass has a position between any two batches. It is a vector of numbers that may be kept, and
-/// from which a pass of a dataset that was made in the same way goes on, in any process.
+/// from which a pass of a dataset that was made in the same way continues, in any process.
 #ifndef TFOS_RECORD_DATASET_H
 #define TFOS_RECORD_DATASET_H
 
@@ -19,7 +19,7 @@ struct tfos_record_pass {
     bool shuffle_files;
     uint64_t seed; ///< of the orders of files and rows, with shuffle_files and shuffle_rows
     /// Reads only the records of this shard of so many. Each record is in one shard. As many as
-    /// possible are dealt by whole files; the others are read by all shards: by ranges, where a
+    /// possible are assigned by whole files; the others are read by all shards: by ranges, where a
     /// plain file has 16 MiB for each of them, else by every n-th record. 0 of 0: all records
     int64_t shard_index, shard_count;
 };
@@ -27,7 +27,7 @@ struct tfos_record_pass {
 /// All borrowed for the call.
 struct tfos_record_dataset_options {
     const struct ArrowSchema *schema; ///< the columns
-    /// How files are read; `mode` SKIP_RECORD and SKIP_FILE count what they pass over. Of `record`,
+    /// How files are read; `mode` SKIP_RECORD and SKIP_FILE count what they skip. Of `record`,
     /// only `compression`, `mode` and `max_record_size` are used; `batch_rows` and `batch_size` are
     /// not.
     struct tfos_example_reader_options reading;
@@ -73,8 +73,8 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_dataset_set_position(struct tfos_dataset *dataset, const int64_t *position,
                                  int64_t count, int64_t batch_count, struct tfos_error *err);
 
-/// What was read in all passes of a dataset so far, files at their ends and those that are given
-/// up. INVALID: it is no dataset of files. Any thread.
+/// What was read in all passes of a dataset so far, files that ended and those that were
+/// abandoned. INVALID: it is no dataset of files. Any thread.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_record_dataset_get_counts(const struct tfos_dataset *dataset,
                                struct tfos_record_counts *counts, struct tfos_error *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The rendezvous: the server in the driver that nodes register with, that gives out roles and the
-/// cluster spec, carries agreement, heartbeats, output lines and the end, and tells feeders which
-/// node to feed. It runs on one thread of its own around epoll. Every function here is thread-safe.
+/// The rendezvous: the server in the driver that nodes register with. It assigns roles and the
+/// cluster spec, relays agreement, heartbeats, output lines and the end, and assigns a node to each
+/// feeder. It runs on one thread of its own around epoll. Every function here is thread-safe.
 /// docs/protocol.md has the messages.
 #ifndef TFOS_RENDEZVOUS_H
 #define TFOS_RENDEZVOUS_H
@@ -51,7 +51,7 @@ tfos_rendezvous_get_roles(struct tfos_rendezvous *rendezvous, char **json, struc
 
 /// What wait() waits for.
 enum tfos_rendezvous_phase {
-    TFOS_PHASE_RUNNING = 1, ///< all nodes registered, agreed on one spec and were told to start
+    TFOS_PHASE_RUNNING = 1, ///< all nodes registered, agreed on one spec and were sent `start`
     TFOS_PHASE_DRAINED =
         2, ///< what was fed so far has been taken by the trainers (or they ended or terminated)
     TFOS_PHASE_WORKED = 3, ///< every chief, master and worker has ended
@@ -89,7 +89,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_rendezvous_check(struct tfos_rend
 TFOS_API void tfos_rendezvous_fail(struct tfos_rendezvous *rendezvous, enum tfos_status status,
                                    const char *message);
 
-/// What a feed is of a training; only for those who watch it.
+/// The part of a training that a feed is; only for its status.
 struct tfos_feed_plan {
     int64_t epoch;           ///< 1, 2, ...
     int64_t epoch_count;     ///< of the training
@@ -97,7 +97,7 @@ struct tfos_feed_plan {
     const char *queue;       ///< of the feed; NULL: "input"
 };
 
-/// Announces feed `feed`, from which the status tells how far the training has come and how long it
+/// Announces feed `feed`, from which the status has the training's progress and the time that it
 /// will take. May be repeated when more is known. Epoch 1 begins a training. INVALID says what does
 /// not fit.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
@@ -111,7 +111,7 @@ tfos_rendezvous_end_epoch(struct tfos_rendezvous *rendezvous, const char *queue,
                           struct tfos_error *err);
 
 /// Feed `feed` of `queue` was a batch of a stream, and all its partitions have been fed. The epoch
-/// goes on: it takes in all feeds of the queue that follow and ends with
+/// continues: it has all feeds of the queue that follow and ends with
 /// tfos_rendezvous_end_feed().
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_rendezvous_end_batch(struct tfos_rendezvous *rendezvous, const char *queue, int64_t feed,
@@ -161,7 +161,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_status_query(int64_t timeout_ms, 
 
 /// Asks the driver of a cluster to end it in order. It runs on this machine under this user, which
 /// the kernel vouches for. `cluster` is its id, the beginning of its id, or the address of its
-/// rendezvous. The driver hears of it by the event `stop_requested` and ends what it feeds; where
+/// rendezvous. The driver gets the event `stop_requested` and ends what it feeds; where
 /// it feeds nothing, the trainers get SIGTERM, and SIGKILL 30 s later. `*json` is `{"cluster_id",
 /// "feeding"}`, freed with tfos_free(). NOT_FOUND and INVALID name the clusters that there are.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_cluster_request_stop(const char *cluster,

@@ -33,7 +33,7 @@ TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_result_rows_take(struct tfos_resu
 /// for, one behind the other: each 4 bytes of size, 4 bytes of zero, the row. `*size` becomes the
 /// bytes written. AGAIN: there is room for none, and `*size` is what the next row needs. END: the
 /// batch has no more rows, or there is no batch. INVALID names the column: a value cannot be cast
-/// without loss, a null stands where the schema allows none, or a row takes 2 GiB or more.
+/// without loss, a null where the schema allows none, or a row takes 2 GiB or more.
 TFOS_API TFOS_MUST_CHECK enum tfos_status tfos_result_rows_next(struct tfos_result_rows *rows,
                                                                 void *data, int64_t capacity,
                                                                 int64_t *size,

@@ -30,7 +30,7 @@ enum tfos_status {
 #undef X
 };
 
-/// What went wrong, in words: `module: what failed: the cause`. The caller owns it; NULL is
+/// What went wrong, as a message: `module: what failed: the cause`. The caller owns it; NULL is
 /// accepted wherever one is asked for. It is written only by a call that returns a negative status.
 struct tfos_error {
     int os_errno;       ///< errno of the system call that failed, or 0

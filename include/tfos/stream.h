@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Streams of bytes: what the record modules read from and write to, and what anybody can bring of
-/// his own (a file system, a socket, a Java stream). A stream is a struct that begins with this
-/// one; whoever makes it sets the functions that it can do and leaves the others NULL. A stream is
-/// read or written, not both. One thread at a time.
+/// Streams of bytes: what the record modules read from and write to. Callers may implement their
+/// own (a file system, a socket, a Java stream). A stream is a struct that begins with this one;
+/// its maker sets the functions that it supports and leaves the others NULL. A stream is read or
+/// written, not both. One thread at a time.
 #ifndef TFOS_STREAM_H
 #define TFOS_STREAM_H
 
@@ -12,7 +12,7 @@
 #include <tfos/export.h>
 #include <tfos/status.h>
 
-/// Bytes that belong to somebody else.
+/// Bytes that the holder does not own.
 struct tfos_view {
     const void *data; ///< may be NULL when size is 0
     size_t size;

@@ -108,7 +108,7 @@ TFOS_API bool tfos_trainer_member_is_interrupted(void *member);
 /// NULL is accepted. Any thread.
 TFOS_API void tfos_trainer_member_close(void *member);
 
-/// Figures to show beside this node (an object of numbers, such as {"step": 12, "loss": 0.3},
+/// Figures for this node's status (an object of numbers, such as {"step": 12, "loss": 0.3},
 /// 16,384 bytes at most); the newest counts.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_trainer_report(struct tfos_trainer *trainer, const char *values_json, struct tfos_error *err);

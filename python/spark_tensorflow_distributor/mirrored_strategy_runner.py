@@ -14,7 +14,7 @@ import socket
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from tensorflowonspark import _tfos, collectives, keras_mirror, launch, slots
-from tensorflowonspark.failures import tellable
+from tensorflowonspark.failures import sendable
 from tensorflowonspark.sessions import ContextSpark
 from tensorflowonspark.TFParallel import run_instances
 
@@ -146,7 +146,7 @@ class _Worker:
         context = BarrierTaskContext.get()
         serializer = CloudPickleSerializer()
         gpus = self._gpus(context, number)
-        with tellable(), _reserved_port() as port:
+        with sendable(), _reserved_port() as port:
             host = context.getTaskInfos()[number].address.rpartition(":")[0]
             workers = context.allGather(f"{host}:{port}")
             config = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": number}}
@@ -229,7 +229,7 @@ def _no_servers() -> Iterator[None]:
         raise RuntimeError(_UNENCRYPTED)
 
     def configure_alone(self: Any, collective_leader: str = "", *args: Any, **kwargs: Any) -> None:
-        if collective_leader:  # before anything has changed, so that the function can go on without
+        if collective_leader:  # before anything has changed, so that the function can run without
             refuse()
         configure(self, collective_leader, *args, **kwargs)
 

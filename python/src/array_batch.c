@@ -30,7 +30,7 @@ struct tfos__py_array_batch {
 };
 
 /// What messages call a column.
-static PyObject *say_name(const struct tfos__py_array_batch *batch, int64_t index)
+static PyObject *name_for_message(const struct tfos__py_array_batch *batch, int64_t index)
 {
     const struct column *column = &batch->columns[index];
 
@@ -44,7 +44,7 @@ static PyObject *say_name(const struct tfos__py_array_batch *batch, int64_t inde
 /// Raises InvalidError: "results: column 'x': " and `what`, which is taken over.
 static int refuse(const struct tfos__py_array_batch *batch, int64_t index, PyObject *what)
 {
-    PyObject *name = say_name(batch, index);
+    PyObject *name = name_for_message(batch, index);
 
     if (name && what)
         tfos__py_raise_format(TFOS_INVALID, "results: %U: %U", name, what);

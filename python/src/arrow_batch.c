@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each struct is released once: by whoever imported it from its capsule, else by the capsule, else
-// by the object that never gave it out.
+// by the object that never exported it.
 #include "arrow_batch.h"
 
 #include "capsule.h"
@@ -9,7 +9,7 @@
 
 struct batch {
     PyObject_HEAD
-    PyObject *schema, *array; ///< capsules; owned; NULL once given out
+    PyObject *schema, *array; ///< capsules; owned; NULL once exported
 };
 
 PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray *array)
@@ -30,7 +30,7 @@ PyObject *tfos__py_arrow_batch_new(struct ArrowSchema *schema, struct ArrowArray
     return (PyObject *)self;
 }
 
-static PyObject *give(PyObject *object, PyObject *args, PyObject *kwargs)
+static PyObject *export(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     struct batch *self = (struct batch *)object;
     PyObject *pair = NULL;
@@ -57,7 +57,7 @@ static void dealloc(PyObject *object)
 }
 
 static PyMethodDef methods[] = {
-    {"__arrow_c_array__", TFOS__KEYWORDS(give), "The batch as two capsules; once."},
+    {"__arrow_c_array__", TFOS__KEYWORDS(export), "The batch as two capsules; once."},
     {0},
 };
 

@@ -189,10 +189,10 @@ int tfos__py_concatenated_resize(struct tfos__py_concatenated *column, int64_t c
 }
 
 /// What append() says of a None.
-static int meet(struct tfos__py_concatenated_null *null,
-                const struct tfos__py_concatenated_values *values, int64_t row)
+static int note_null(struct tfos__py_concatenated_null *null,
+                     const struct tfos__py_concatenated_values *values, int64_t row)
 {
-    null->is_met = true;
+    null->is_found = true;
     null->is_inside = !tfos__arrow_is_null(values->array, values->index + row);
     null->row = row;
     null->column = values->column;
@@ -279,7 +279,7 @@ static int append_objects(struct tfos__py_concatenated *column,
         if (!object && values->is_python && !PyErr_Occurred())
             object = tfos__py_unpack_value(values->column, values->array, values->index + i);
         if (!object)
-            return PyErr_Occurred() ? -1 : meet(null, values, i);
+            return PyErr_Occurred() ? -1 : note_null(null, values, i);
         result = PyList_Append(column->objects, object);
         Py_DECREF(object);
         if (result < 0)
@@ -299,7 +299,7 @@ static int append_fields(struct tfos__py_concatenated *column, int64_t length,
 
     for (int64_t i = 0; i < values->count; i++) {
         if (tfos__arrow_is_null(values->array, values->index + i))
-            return meet(null, values, i);
+            return note_null(null, values, i);
     }
     for (int64_t i = 0; i < column->child_count; i++) {
         field.column = &values->column->children[i];
@@ -340,7 +340,7 @@ int tfos__py_concatenated_append(struct tfos__py_concatenated *column, int64_t l
         !tfos__arrow_is_null(values->array, values->index + row))
         return take_apart(column, length) < 0 ? -1 : append_objects(column, values, null);
     if (row >= 0)
-        return meet(null, values, row);
+        return note_null(null, values, row);
     if (match == MATCH_NARROW)
         convert_copied(column->data + (size_t)length * column->row_size,
                        (size_t)values->count * column->row_size);

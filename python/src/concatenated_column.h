@@ -29,7 +29,7 @@ struct tfos__py_concatenated_values {
 
 /// A None that was met where there can be none.
 struct tfos__py_concatenated_null {
-    bool is_met;
+    bool is_found;
     bool is_inside; ///< a value, though not None itself, has one
     int64_t row;    ///< of the rows given
     PyObject *path; ///< "" or the way to the field, as in ".position.x"; owned
@@ -60,7 +60,7 @@ int tfos__py_concatenated_append(struct tfos__py_concatenated *column, int64_t l
 /// An array, or a dict of those of the fields; a new reference. NULL with an exception.
 PyObject *tfos__py_concatenated_finish(struct tfos__py_concatenated *column);
 
-/// The column's type in words. `is_frame`: it is a DataFrame's.
+/// The column's type as text. `is_frame`: it is a DataFrame's.
 void tfos__py_concatenated_describe(const struct tfos__py_concatenated *column, bool is_frame,
                                     char text[TFOS__VALUE_TEXT_SIZE]);
 

@@ -204,17 +204,6 @@ static PyObject *get_specs(PyObject *self, PyObject *args, PyObject *kwargs)
     return tfos__py_call_end(&call);
 }
 
-static PyObject *get_number(PyObject *self, void *closure)
-{
-    struct tfos__py_call call;
-
-    (void)closure;
-    if (!tfos__py_call_enter(&call, self))
-        return NULL;
-    int64_t number = tfos_dataset_number(call.object);
-    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(number);
-}
-
 static PyMethodDef methods[] = {
     {"specs", TFOS__KEYWORDS(get_specs),
      "Waits for the structure of the rows; None: there are none."},
@@ -223,7 +212,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef properties[] = {
-    {"number", get_number, NULL, "By which the op TfosNextBatch finds the dataset.", NULL},
+    {"number", tfos__py_dataset_number, NULL, "By which the op TfosNextBatch finds the dataset.",
+     NULL},
     {0},
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of Dataset(), its structure, and the words that stand for the library's enums.
+// The arguments of Dataset(), its structure, and the words for the library's enums.
 #include "dataset_options.h"
 
 #include <string.h>
 
+#include "handle.h"
 #include "parameter.h"
 
 static const char *const uneven_names[] = {
@@ -302,4 +303,15 @@ PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts)
     return Py_BuildValue("(KKKK)", (unsigned long long)counts->records,
                          (unsigned long long)counts->bytes, (unsigned long long)counts->damages,
                          (unsigned long long)counts->skipped_bytes);
+}
+
+PyObject *tfos__py_dataset_number(PyObject *self, void *closure)
+{
+    struct tfos__py_call call;
+
+    (void)closure;
+    if (!tfos__py_call_enter(&call, self))
+        return NULL;
+    int64_t number = tfos_dataset_number(call.object);
+    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(number);
 }

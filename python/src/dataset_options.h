@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Options of a dataset from Python's objects, and its structure as such. The caller holds the GIL.
+/// Options of a dataset from Python's objects, and its structure and number as such. The caller
+/// holds the GIL.
 #ifndef TFOS_PYTHON_DATASET_OPTIONS_H
 #define TFOS_PYTHON_DATASET_OPTIONS_H
 
@@ -43,6 +44,10 @@ void tfos__py_dataset_options_clear(struct tfos__py_dataset_options *options);
 /// exception.
 PyObject *tfos__py_dataset_specs_make(const struct tfos_tensor_spec *specs, int64_t count,
                                       enum tfos_row_structure structure);
+
+/// The attribute `number` of an object whose handle is of a struct tfos_dataset. NULL with an
+/// exception.
+PyObject *tfos__py_dataset_number(PyObject *self, void *closure);
 
 /// (records, bytes, damages, skipped bytes). NULL with an exception.
 PyObject *tfos__py_record_counts_tuple(const struct tfos_record_counts *counts);

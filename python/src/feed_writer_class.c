@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The class FeedWriter: a feeder, one thread at a time; and ResultIterator, which its results() and
 // result_batches() give. The iterator feeds a batch when no result waits, and takes results when no
-// batch can go on; so it holds one batch of rows and one of results, whatever the size of the
+// batch can be fed; so it holds one batch of rows and one of results, whatever the size of the
 // partition. Columns stay columns both ways.
 #include "capsule.h"
 #include "error.h"

@@ -236,7 +236,7 @@ static PyObject *split_uri(PyObject *module, PyObject *name)
 }
 
 PyMethodDef tfos__py_file_name_functions[] = {
-    {"find_files", TFOS__KEYWORDS(find_files), "The files that a name stands for."},
+    {"find_files", TFOS__KEYWORDS(find_files), "The files that a name matches."},
     {"new_file", new_file, METH_O, "The path of a file that is to be written."},
     {"look_at", look_at, METH_O, "What is there under a name, and its size."},
     {"set_hadoop_jars", set_hadoop_jars, METH_O, "Where Hadoop's jars are."},

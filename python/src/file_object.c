@@ -22,7 +22,7 @@ struct file_object {
     PyObject *name; ///< bytes; owned
 };
 
-/// Keeps the exception and says it in words. Always IO.
+/// Keeps the exception and writes its text as the error. Always IO.
 static enum tfos_status keep_failure(const struct file_object *self, const char *what,
                                      struct tfos_error *err)
 {

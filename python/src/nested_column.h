@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A column of values in lists of lists, to any depth: what a DataFrame can have and a flat column
-/// cannot. Lists, tuples and numpy's arrays are the same here, None may stand anywhere, integers
+/// cannot. Lists, tuples and numpy's arrays are the same here, None may be anywhere, integers
 /// beside floats are floats, and a value of a subclass of int, float, str or bytes is one of these.
 /// It is shown as plain Arrow, of which those values that are lists of Python's own numbers, texts
-/// and bytes can be made again; append() tells of the others. The caller holds the GIL.
+/// and bytes can be made again; append() reports the others. The caller holds the GIL.
 #ifndef TFOS_PYTHON_NESTED_COLUMN_H
 #define TFOS_PYTHON_NESTED_COLUMN_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Arguments of Python calls, checked by name: the limited API's own parsing tells a number of the
-/// argument only. The caller holds the GIL.
+/// Arguments of Python calls, checked by name: the limited API's own parsing reports only the
+/// argument's number. The caller holds the GIL.
 #ifndef TFOS_PYTHON_PARAMETER_H
 #define TFOS_PYTHON_PARAMETER_H
 

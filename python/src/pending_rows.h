@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The rows that were given out and have no result yet, oldest first. The caller holds the GIL.
+/// The rows that were returned and have no result yet, oldest first. The caller holds the GIL.
 #ifndef TFOS_PYTHON_PENDING_ROWS_H
 #define TFOS_PYTHON_PENDING_ROWS_H
 

@@ -152,17 +152,6 @@ static PyObject *get_specs(PyObject *self, PyObject *unused)
     return tfos__py_call_leave(&call) < 0 ? NULL : result;
 }
 
-static PyObject *get_number(PyObject *self, void *closure)
-{
-    struct tfos__py_call call;
-
-    (void)closure;
-    if (!tfos__py_call_enter(&call, self))
-        return NULL;
-    int64_t number = tfos_dataset_number(call.object);
-    return tfos__py_call_leave(&call) < 0 ? NULL : PyLong_FromLongLong(number);
-}
-
 static PyObject *get_counts(PyObject *self, void *closure)
 {
     struct tfos__py_call call;
@@ -182,7 +171,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef properties[] = {
-    {"number", get_number, NULL, "By which the op TfosBeginPass finds the dataset.", NULL},
+    {"number", tfos__py_dataset_number, NULL, "By which the op TfosBeginPass finds the dataset.",
+     NULL},
     {"counts", get_counts, NULL, "(records, bytes, damages, skipped bytes) of all passes.", NULL},
     {0},
 };

@@ -247,7 +247,7 @@ int tfos__py_row_arrays_append(struct tfos__py_row_arrays *arrays,
             values_of(rows, array, arrays->places[i], first, count);
         struct tfos__py_concatenated_null null = {0};
         if (tfos__py_concatenated_append(&arrays->columns[i], arrays->length, &values, &null) < 0)
-            return null.is_met
+            return null.is_found
                        ? refuse_null(rows, origin, start + null.row, arrays->places[i], &null)
                        : -1;
     }

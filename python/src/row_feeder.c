@@ -105,7 +105,7 @@ int64_t tfos__py_row_feeder_row_count(const struct tfos__py_row_feeder *self)
 }
 
 /// Looks after signals, a close() in another thread, and the driver. -1 with an exception.
-static int look_around(struct tfos__py_row_feeder *self)
+static int check_interrupts(struct tfos__py_row_feeder *self)
 {
     struct tfos_error err = {0};
 
@@ -134,7 +134,7 @@ static PyObject *next_row(struct tfos__py_row_feeder *self, PyObject *iterator)
     while (row && self->skip_count > 0) {
         Py_DECREF(row);
         self->skip_count--;
-        if (self->skip_count % SKIPPED_ROWS == 0 && look_around(self) < 0)
+        if (self->skip_count % SKIPPED_ROWS == 0 && check_interrupts(self) < 0)
             return NULL;
         row = PyIter_Next(iterator);
     }

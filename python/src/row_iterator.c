@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariant: the iterator holds at most one batch, and gives it back to the ring as soon as its
-// last row was given out; rows that want results are counted in `pending` in the order in which
-// they were given out.
+// last row was returned; rows that want results are counted in `pending` in the order in which they
+// were returned.
 #include "row_iterator.h"
 
 #include <string.h>
@@ -168,7 +168,7 @@ static void leave(struct tfos__py_row_iterator *iterator)
 
 /// Between two looks for rows: lets those come in that wait meanwhile, so that one thread can
 /// answer rows while another waits for more. What the iterator holds may be another's then.
-static void give_way(struct tfos__py_row_iterator *iterator)
+static void yield_lock(struct tfos__py_row_iterator *iterator)
 {
     if (!lock_is_wanted(&iterator->lock))
         return;
@@ -236,7 +236,7 @@ static enum tfos_status fetch(struct tfos__py_row_iterator *iterator, int64_t sl
     return status;
 }
 
-/// Gives out rows of the batch, `limit` at most; their number, or -1.
+/// Returns rows of the batch, `limit` at most; their number, or -1.
 static int64_t give(struct tfos__py_row_iterator *iterator, int64_t limit, struct taker *taker)
 {
     const struct ArrowArray *array = &iterator->batch.array;
@@ -323,7 +323,7 @@ static enum outcome collect(struct tfos__py_row_iterator *iterator,
             if (status == TFOS_AGAIN && tfos__py_next_slice(deadline) == 0)
                 return taken > 0 ? ROWS : time_out(request);
             if (status == TFOS_AGAIN)
-                give_way(iterator);
+                yield_lock(iterator);
             else if (item.kind == TFOS_FEED_PARTITION_END && request->stop_at_partition &&
                      taken > 0 && is_same(&origin, &item))
                 return ROWS;

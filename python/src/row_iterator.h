@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A place in a feed: takes batches from a reader and gives their rows out in the numbers asked
-/// for; remembers which partition each row that waits for a result came from. With the GIL held,
-/// which waits release. Threads take turns: one that waits for rows lets others come in.
+/// A position in a feed: takes batches from a reader and returns their rows in the numbers asked
+/// for; keeps the partition of each row that waits for a result. With the GIL held, which waits
+/// release. One thread at a time; one that waits for rows lets others enter.
 #ifndef TFOS_PYTHON_ROW_ITERATOR_H
 #define TFOS_PYTHON_ROW_ITERATOR_H
 

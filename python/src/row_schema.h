@@ -77,7 +77,7 @@ static inline void tfos__py_column_find_values(const struct tfos__py_column **co
     *array = (*array)->children[0];
 }
 
-/// The column's type in words, for messages: Spark's of a DataFrame's columns ("array<int>"), else
+/// The column's type as text, for messages: Spark's of a DataFrame's columns ("array<int>"), else
 /// Python's and numpy's ("list of 784 float").
 void tfos__py_column_describe(const struct tfos__py_column *column, bool is_frame,
                               char text[TFOS__VALUE_TEXT_SIZE]);

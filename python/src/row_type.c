@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes are compared exactly. Those of rows seen last are remembered, so that a row like the one
+// Classes are compared exactly. Those of the last rows are kept, so that a row like the one
 // before it is known by one comparison.
 #include "row_type.h"
 

@@ -23,25 +23,25 @@ struct task {
     uint64_t limit;
 };
 
-/// Adds what `other` knows to `*survey`, which it becomes when that is NULL. Takes over `other`.
-static enum tfos_status join(struct tfos_schema_inference **survey,
+/// Adds what `other` knows to `*inference`, which it becomes when that is NULL. Takes over `other`.
+static enum tfos_status join(struct tfos_schema_inference **inference,
                              struct tfos_schema_inference *other, struct tfos_error *err)
 {
     enum tfos_status status = TFOS_OK;
 
-    if (!*survey) {
-        *survey = other;
+    if (!*inference) {
+        *inference = other;
         return TFOS_OK;
     }
-    status = tfos_schema_inference_merge(*survey, other, err);
+    status = tfos_schema_inference_merge(*inference, other, err);
     tfos_schema_inference_close(other);
     return status;
 }
 
-/// A file has a survey of its own first: none is damaged because another has other features.
-static enum tfos_status survey_file(const struct task *task, struct tfos_stream *stream,
-                                    const char *path, struct tfos_schema_inference **survey,
-                                    struct tfos_error *err)
+/// A file has an inference of its own first: none is damaged because another has other features.
+static enum tfos_status read_file(const struct task *task, struct tfos_stream *stream,
+                                  const char *path, struct tfos_schema_inference **inference,
+                                  struct tfos_error *err)
 {
     struct tfos_record_reader_options options = task->options;
     struct tfos_schema_inference *own = NULL;
@@ -52,14 +52,14 @@ static enum tfos_status survey_file(const struct task *task, struct tfos_stream 
     if (status == TFOS_OK)
         status = tfos_schema_inference_read(own, stream, &options, task->limit, &seen, err);
     if (status == TFOS_OK)
-        return join(survey, own, err);
+        return join(inference, own, err);
     tfos_schema_inference_close(own);
     return status;
 }
 
-static enum tfos_status survey_files(const struct task *task, char **json, struct tfos_error *err)
+static enum tfos_status read_files(const struct task *task, char **json, struct tfos_error *err)
 {
-    struct tfos_schema_inference *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     enum tfos_status status = TFOS_OK;
 
     for (int64_t i = 0; i < task->path_count && status == TFOS_OK; i++) {
@@ -67,16 +67,16 @@ static enum tfos_status survey_files(const struct task *task, char **json, struc
         if (!stream)
             status = tfos_stream_open_reader(task->paths[i], &own, err);
         if (status == TFOS_OK)
-            status = survey_file(task, own ? own : stream, task->paths[i], &survey, err);
+            status = read_file(task, own ? own : stream, task->paths[i], &inference, err);
         tfos_stream_close(own);
     }
     if (status == TFOS_OK)
-        status = tfos_schema_inference_save(survey, json, err);
-    tfos_schema_inference_close(survey);
+        status = tfos_schema_inference_save(inference, json, err);
+    tfos_schema_inference_close(inference);
     return status;
 }
 
-/// The survey's text; NULL with an exception.
+/// The inference as text; NULL with an exception.
 static PyObject *run_task(struct task *task, PyObject *file)
 {
     struct tfos_error err = {0};
@@ -90,13 +90,13 @@ static PyObject *run_task(struct task *task, PyObject *file)
             return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = survey_files(task, &json, &err);
+    status = read_files(task, &json, &err);
     tfos_stream_close(task->stream);
     Py_END_ALLOW_THREADS
     return status < 0 ? tfos__py_raise_from(status, &err, &failure) : tfos__py_text(json);
 }
 
-static PyObject *survey_examples(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *infer_schema(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     int64_t type = 0, compression = 0, mode = 0, limit = 0, max_size = 0;
     struct task task = {0};
@@ -113,11 +113,11 @@ static PyObject *survey_examples(PyObject *module, PyObject *args, PyObject *kwa
     };
 
     (void)module;
-    if (tfos__py_parameters_read("survey_examples", parameters, args, kwargs, &kept) < 0)
+    if (tfos__py_parameters_read("infer_schema", parameters, args, kwargs, &kept) < 0)
         return NULL;
     if (!PyList_Check(paths) || PyList_Size(paths) == 0 ||
         (file != Py_None && PyList_Size(paths) > 1)) {
-        PyErr_SetString(PyExc_TypeError, "survey_examples(): paths: expected a list of one path at "
+        PyErr_SetString(PyExc_TypeError, "infer_schema(): paths: expected a list of one path at "
                                          "least, and with a file of no more");
     } else if (tfos__py_dataset_texts_read(paths, PyUnicode_EncodeFSDefault, kept, &task.paths,
                                            &task.path_count) == 0) {
@@ -133,51 +133,52 @@ static PyObject *survey_examples(PyObject *module, PyObject *args, PyObject *kwa
     return result;
 }
 
-/// Adds what `text` knows to `*survey`, which it makes when it is NULL.
-static enum tfos_status add_survey(const char *text, struct tfos_schema_inference **survey,
-                                   struct tfos_error *err)
+/// Adds what `text` knows to `*inference`, which it makes when it is NULL.
+static enum tfos_status add_inference(const char *text, struct tfos_schema_inference **inference,
+                                      struct tfos_error *err)
 {
     struct tfos_schema_inference *other = NULL;
     enum tfos_status status = tfos_schema_inference_load(text, &other, err);
 
-    return status < 0 ? status : join(survey, other, err);
+    return status < 0 ? status : join(inference, other, err);
 }
 
-static PyObject *give_schema(const struct tfos_schema_inference *survey)
+static PyObject *give_schema(const struct tfos_schema_inference *inference)
 {
     struct ArrowSchema schema;
     struct tfos_error err = {0};
-    enum tfos_status status = tfos_schema_inference_schema(survey, &schema, &err);
+    enum tfos_status status = tfos_schema_inference_schema(inference, &schema, &err);
 
     return status < 0 ? tfos__py_raise(status, &err) : tfos__py_capsule_wrap_schema(&schema);
 }
 
-static PyObject *merge_surveys(PyObject *module, PyObject *surveys)
+static PyObject *merge_schema_inferences(PyObject *module, PyObject *inferences)
 {
-    struct tfos_schema_inference *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     struct tfos_error err = {0};
     PyObject *result = NULL;
 
     (void)module;
-    if (!PyList_Check(surveys) || PyList_Size(surveys) == 0) {
-        PyErr_SetString(PyExc_TypeError, "merge_surveys(): expected a list of one text at least");
+    if (!PyList_Check(inferences) || PyList_Size(inferences) == 0) {
+        PyErr_SetString(PyExc_TypeError,
+                        "merge_schema_inferences(): expected a list of one text at least");
         return NULL;
     }
-    for (Py_ssize_t i = 0; i < PyList_Size(surveys); i++) {
-        PyObject *text = PyUnicode_AsUTF8String(PyList_GetItem(surveys, i));
+    for (Py_ssize_t i = 0; i < PyList_Size(inferences); i++) {
+        PyObject *text = PyUnicode_AsUTF8String(PyList_GetItem(inferences, i));
         enum tfos_status status = TFOS_INVALID;
         if (text)
-            status = add_survey(PyBytes_AsString(text), &survey, &err);
+            status = add_inference(PyBytes_AsString(text), &inference, &err);
         if (status < 0)
-            tfos_schema_inference_close(survey);
+            tfos_schema_inference_close(inference);
         if (!text)
             return NULL;
         Py_DECREF(text);
         if (status < 0)
             return tfos__py_raise(status, &err);
     }
-    result = give_schema(survey);
-    tfos_schema_inference_close(survey);
+    result = give_schema(inference);
+    tfos_schema_inference_close(inference);
     return result;
 }
 
@@ -244,8 +245,9 @@ PyMethodDef tfos__py_schema_functions[] = {
      "Whether rows of this schema, as StructType.json() gives it, can be fed."},
     {"check_result_schema", check_result_schema, METH_O,
      "Whether results can be made rows of this schema in the JVM."},
-    {"survey_examples", TFOS__KEYWORDS(survey_examples),
+    {"infer_schema", TFOS__KEYWORDS(infer_schema),
      "What files' records say of their columns, as JSON."},
-    {"merge_surveys", merge_surveys, METH_O, "The Arrow schema, a capsule, of a list of surveys."},
+    {"merge_schema_inferences", merge_schema_inferences, METH_O,
+     "The Arrow schema, a capsule, of a list of inferences."},
     {0},
 };

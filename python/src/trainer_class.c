@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class Trainer: tfos_trainer_*, thread-safe. It owns the place in each queue, so that every
-// FeedReader of a queue reads on where the one before stopped.
+// The class Trainer: tfos_trainer_*, thread-safe. It owns the position in each queue, so that each
+// FeedReader of a queue continues where the one before stopped.
 #include "trainer_class.h"
 
 #include <errno.h>
@@ -199,7 +199,7 @@ static int check_processes(const struct tfos__py_handle *self)
 
 int tfos__py_trainer_enter(struct tfos__py_trainer *self)
 {
-    // Behind the guard, a forked process would only hear that it cannot use the trainer.
+    // Behind the guard, a forked process would only get the error that it cannot use the trainer.
     return check_processes(&self->handle) < 0 ? -1 : tfos__py_handle_enter(&self->handle);
 }
 
@@ -396,7 +396,8 @@ static PyMethodDef methods[] = {
     {"report", TFOS__KEYWORDS(report), "Shows figures, a JSON object, beside this node."},
     {"put_result", TFOS__KEYWORDS(put_result), "Passes a part of the function's result on."},
     {"release_port", release_port, METH_NOARGS, "Gives up the node's hold of TensorFlow's port."},
-    {"terminate", terminate, METH_NOARGS, "Tells the cluster that this node wants no more rows."},
+    {"terminate", terminate, METH_NOARGS,
+     "Reports to the cluster that this node wants no more rows."},
     {"fail", TFOS__KEYWORDS(fail),
      "The reason to report when this process now ends with a failure."},
     TFOS__CLOSE_METHODS("Ends the link and its readers."),

@@ -88,7 +88,7 @@ void tfos__py_value_type_write(const struct tfos__py_value_type *type,
 bool tfos__py_value_type_read(const char *text, const struct tfos__arrow_type *arrow,
                               struct tfos__py_value_type *type);
 
-/// The type in words, for messages: "list of 784 float".
+/// The type as text, for messages: "list of 784 float".
 void tfos__py_value_type_describe(const struct tfos__py_value_type *type,
                                   char text[TFOS__VALUE_TEXT_SIZE]);
 

@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 __all__ = ["InputMode", "TFCluster", "request_stop", "run"]
 
 _STOP_GRACE_SECS = 10
-_TASK_END_SECS = 2  # for Spark to hear that the tasks of ended nodes are over: it calls a cancelled job a failed one
+_TASK_END_SECS = 2  # until Spark knows that the tasks of ended nodes are over: it calls a cancelled job a failed one
 _EVALUATOR_WAIT_SECS = 60  # for a fed evaluator to return after the workers
 _VALIDATION = arguments.VALIDATION
-_SCHEMA_LIMIT = 1 << 20  # of what the rendezvous tells nodes ahead of the rows
+_SCHEMA_LIMIT = 1 << 20  # of a schema that the rendezvous sends nodes before the rows
 
 
 class TFCluster:
@@ -113,19 +113,19 @@ class TFCluster:
                 workers have called ``terminate()`` or have returned.
             feed_timeout: seconds in which a worker may take no row at all before feeding fails.
             qname: the queue: "input", which ``ctx.get_dataset`` and ``DataFeed`` read, or another that :func:`run` was given.
-            progress: show how far and how fast it goes; None: on a terminal and in a notebook.
+            progress: show progress and rate; None: on a terminal and in a notebook.
             columns: names of the DataFrame's columns to feed; None: all.
             shuffle: True, or an integer as the seed: Spark reorders the DataFrame's rows for each epoch, over all partitions
                 (spark.sql.shuffle.partitions of them).
             via: how a DataFrame's rows leave Spark: "jvm" straight from its JVMs, "arrow" through Python workers; None: "jvm" where possible.
-            checkpoint: of a streaming DataFrame, the directory in which Spark keeps how far the query has come.
+            checkpoint: of a streaming DataFrame, the directory in which Spark keeps the query's progress.
             trigger: of a streaming DataFrame, when it makes batches: an interval such as "10 seconds", or a dictionary of the arguments of
                 ``DataStreamWriter.trigger``, such as ``{"availableNow": True}``; None: a batch as soon as the one before is fed.
             validation: a DataFrame or an RDD that is fed once after each epoch, to the queue "validation": every worker gets a share, which
                 ``ctx.get_dataset(split="validation")`` or ``DataFeed(qname_in="validation")`` reads; in a cluster with an evaluator
                 (``eval_node=True``) the evaluator gets it all. It must be read each time: an epoch is fed when the validation before it is. ``columns``
                 and ``via`` hold for it too.
-            validation_freq: after which epochs, as in ``fit(validation_freq=...)``, which must be told the same: each n-th, or those that are
+            validation_freq: after which epochs, as in ``fit(validation_freq=...)``, which must get the same value: each n-th, or those that are
                 listed, counted from 1.
 
         Returns:
@@ -192,7 +192,7 @@ class TFCluster:
                 nothing is lost by it; arrays are dense vectors where ``VectorUDT`` is declared. With an RDD, a number is the ``feed_timeout``.
             feed_timeout: seconds in which no row may be taken and no result come before it fails.
             qname: the queue: "input", or another that :func:`run` was given.
-            keep: names of the DataFrame's columns that stand before the results.
+            keep: names of the DataFrame's columns that come before the results.
             columns: names of the DataFrame's columns to feed; None: all.
             via: "jvm": without Python workers; "arrow": through them; None: the first where it is possible, which it is with Spark's own JVM
                 and an ``output_schema`` of numbers, booleans, strings, binary and arrays of them. Results must then be such values, too, or
@@ -244,7 +244,7 @@ class TFCluster:
         return launch.Feeding(action, queue, job)
 
     def _describe(self, feeding: launch.Feeding, feeds: int) -> None:
-        """Tells the trainers what the next feeds will be, before the first row; 0: all that follow."""
+        """Sends the trainers the schema of the next feeds, before the first row; 0: all that follow."""
         schema = feeding.schema if len(feeding.schema.encode()) <= _SCHEMA_LIMIT else "null"
         first = self._feeds.get(feeding.queue, 0) + 1
         self._rendezvous.describe_feed(feeding.queue, schema, first, first + feeds - 1 if feeds else 0)
@@ -340,7 +340,7 @@ class TFCluster:
     def _wants_rows(self, queue: str = "input", job: str = "trainers") -> bool:
         status = self._status()
         nodes = [n for n in status["nodes"] if n["job_name"] != "ps" and (n["job_name"] == "evaluator") == (job == "evaluator")]
-        # "registered" is a node that was told to start: run() has returned, its trainer has not told yet that it is there.
+        # A node that was sent `start` is "registered" until its trainer's first report, which may come after run() has returned.
         takes = any(n["state"] in ("registered", "running") and not n["queues"].get(queue, {}).get("terminated") for n in nodes)
         return takes and not status["stop_requested"]
 
@@ -356,7 +356,7 @@ class TFCluster:
             ssc: a StreamingContext or a StreamingQuery: waits for its end; it is stopped when all workers have terminated the feed. Queries
                 of ``train`` that it does not name are stopped behind the batch that they feed.
             grace_secs: least time to leave all nodes after the end of the feed, whatever ``timeout`` says: parameter servers and an evaluator
-                go on for as long after the workers have returned. It ends early when all functions have returned.
+                run on for as long after the workers have returned. It ends early when all functions have returned.
             timeout: seconds to wait for the workers' functions; -1: no limit. When it is over they are stopped.
 
         Raises:
@@ -508,7 +508,7 @@ class TFCluster:
     def _run_local_node(self, task: launch.NodeTask, executor_id: int) -> None:
         try:
             task.launch(executor_id)
-        except Exception as error:  # whatever it was, the driver must hear of it
+        except Exception as error:  # of any kind: the driver raises it
             self._rendezvous.fail("IO", f"parameter server {executor_id} in the driver: {failures.text_of(error)}")
 
     def _on_launch_failure(self, error: BaseException) -> None:
@@ -543,8 +543,8 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         eval_node: one node is the evaluator. Its task keeps its slot; with ``train(validation=...)`` tasks in the workers' slots feed it.
         release_port: the node keeps TensorFlow's port reserved in a way that lets TensorFlow bind it, whatever this is; code that binds the port
             by other means calls ``ctx.release_port()`` first. With False ``ctx.tmp_socket`` is a socket bound to it.
-        allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and whoever reads a pickle runs
-            what it says. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``, which names the column.
+        allow_pickle: rows and results that have no column form (objects, columns of several types) travel pickled, and reading a pickle runs code
+            that it names. False refuses them: the task that feeds, or the trainer that answers, fails with ``UnsupportedError``, which names the column.
         num_gpus: GPUs of each chief, master and worker, or a dictionary of them by role; None: ``tf_args.num_gpus``, else what Spark assigns, else
             one where the machine has any. Parameter servers and the evaluator get those that a dictionary gives them.
         gpu_fraction: the part of each GPU's memory that a node gets, so that several share one (docs/gpus.md); None: it has them alone, unless

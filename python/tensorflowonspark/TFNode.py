@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
 
 
 def hdfs_path(ctx: Any, path: Union[str, "os.PathLike[str]"]) -> str:
-    """An absolute path with a scheme, for TensorFlow, to which all characters behind it are a name's, also ``#``, ``?`` and ``%``.
+    """An absolute path with a scheme, for TensorFlow, in whose names ``#``, ``?`` and ``%`` have no meaning of their own.
 
     A path with a scheme stays as it is, but that ``file:/a`` becomes ``file:///a``; ``/a`` gets ``ctx.defaultFS`` before it; ``a`` is taken from
     the user's home on HDFS (``/user/<name>``) or the driver's working directory on local files.
@@ -59,8 +59,8 @@ def start_cluster_server(ctx: Any, num_gpus: int = 1, rdma: bool = False, gpu_fr
     Args:
         ctx: the node's context.
         num_gpus: how many of this node's GPUs the server uses; 0: none. Where the node has none it uses the CPU.
-        rdma: use InfiniBand or RoCE ("grpc+verbs") where this machine and this TensorFlow have them, else say why not and use TCP.
-        gpu_fraction: the part of each GPU's memory; None: as ``TFCluster.run`` was told.
+        rdma: use InfiniBand or RoCE ("grpc+verbs") where this machine and this TensorFlow have them, else log the reason and use TCP.
+        gpu_fraction: the part of each GPU's memory; None: that of ``TFCluster.run``.
 
     Raises:
         RuntimeError: the node has GPUs, but fewer.

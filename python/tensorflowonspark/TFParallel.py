@@ -8,7 +8,7 @@ import sys
 from typing import Any, Callable, List
 
 from . import _tfos, arguments, files, gpus, jobs, launch, slots
-from .failures import tellable
+from .failures import sendable
 from .sessions import spark_of
 
 __all__ = ["run", "run_instances"]
@@ -89,7 +89,7 @@ class _Instance:
         try:
             if isinstance(args, list):
                 sys.argv = args
-            with tellable():
+            with sendable():
                 return serializer.dumps(complete(function(args, context)))
         finally:
             sys.argv = argv

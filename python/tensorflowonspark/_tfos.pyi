@@ -197,7 +197,7 @@ class Collective:
         """operations, bytes, duration_us, wait_us, last_rank (who came last most often since the last call; -1: nobody), steps, data_us (for which
         steps waited for their data; -1: not known)."""
     def mark_steps(self, is_begin: bool) -> None:
-        """A call that takes steps begins, or has ended; the op TfosHaveData tells when a step has its data. For the figures."""
+        """A call that takes steps begins, or has ended; the op TfosHaveData marks when a step has its data. For the figures."""
     def close(self) -> None: ...
     def __enter__(self) -> "Collective": ...
     def __exit__(self, *args: Any) -> None: ...
@@ -270,10 +270,10 @@ class ExampleReader:
         ``tfos_compression`` and ``tfos_record_mode``; ``begin`` and ``end``: a range of bytes (``<tfos/record.h>``)."""
     def next(self) -> Optional[ArrowBatch]: ...
     def take_damages(self) -> "list[tuple[str, int, int, str]]":
-        """What was passed over since the last call: kind, offset, size, message."""
+        """What was skipped since the last call: kind, offset, size, message."""
     @property
     def counts(self) -> "tuple[int, int, int, int]":
-        """Records, their bytes, damages, bytes passed over; so far."""
+        """Records, their bytes, damages, bytes skipped; so far."""
     def close(self) -> None: ...
 
 class ExampleWriter:
@@ -325,11 +325,11 @@ class RecordDataset:
     def number(self) -> int: ...
     @property
     def counts(self) -> "tuple[int, int, int, int]":
-        """Records, their bytes, damages, bytes passed over; of all passes so far."""
+        """Records, their bytes, damages, bytes skipped; of all passes so far."""
     def close(self) -> None: ...
 
 def find_files(name: str, system: Any = None) -> "list[str]":
-    """The files that a name stands for, sorted, as ``<tfos/file_list.h>`` says. ``system``: where a URI is looked up, by ``look(name)``, 0 for
+    """The files that a name matches, sorted, as ``<tfos/file_list.h>`` says. ``system``: where a URI is looked up, by ``look(name)``, 0 for
     nothing, 1 for a file, 2 for a folder, and ``list(folder)``, pairs of name and kind. NotFoundError, InvalidError."""
 
 def look_at(name: str) -> "tuple[int, int]":
@@ -351,11 +351,11 @@ def split_names(names: str) -> "list[str]":
 def split_uri(name: str) -> "tuple[str, str]":
     """Scheme and host of a URI, and its path as it is; an empty text and the name where that is a path."""
 
-def survey_examples(
+def infer_schema(
     paths: "list[str]", type: int = 0, compression: int = 0, mode: int = 0, limit: int = 0, max_record_size: int = 0, file: Any = None
 ) -> str:
-    """What files' records say of their columns, as JSON text for ``merge_surveys()``. ``limit``: records of each; 0: all. ``file``: a file object
+    """What files say of their schema, as JSON text for ``merge_schema_inferences()``. ``limit``: records of each; 0: all. ``file``: an object
     to read in place of the only path."""
 
-def merge_surveys(surveys: "list[str]") -> Any:
-    """The Arrow schema, a capsule, of what was learned of several files."""
+def merge_schema_inferences(inferences: "list[str]") -> Any:
+    """The Arrow schema, a capsule, with which all files can be read."""

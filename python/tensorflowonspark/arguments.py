@@ -138,7 +138,7 @@ def check_function(map_fun: Any) -> None:
                             "iterates over: pass a function that does")
     try:
         signature = inspect.signature(map_fun, follow_wrapped=False)
-    except (TypeError, ValueError):  # one in C need not tell
+    except (TypeError, ValueError):  # one in C may have no signature
         return
     try:
         signature.bind(None, None)

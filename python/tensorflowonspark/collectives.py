@@ -100,7 +100,7 @@ class Group:
 
     @contextlib.contextmanager
     def steps(self) -> Iterator[None]:
-        """Surrounds a call that takes steps, so that waits for their data are told apart (docs/watching.md)."""
+        """Surrounds a call that takes steps, so that waits for their data are counted apart (docs/watching.md)."""
         self._handle.mark_steps(True)
         try:
             yield

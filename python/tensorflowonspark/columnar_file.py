@@ -72,8 +72,8 @@ class _Progress:
 
 
 @contextlib.contextmanager
-def _said(name: str) -> Iterator[None]:
-    """Says which file it was that something has failed with."""
+def _naming(name: str) -> Iterator[None]:
+    """Puts the name of the file into the message of a failure."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -125,7 +125,7 @@ def _open_output(path: str) -> Iterator[Any]:
 
 
 def _read_records(path: str, asked: dict, progress: _Progress) -> Tuple[Any, Iterator[Any]]:
-    with _said(_shown(path, "input")):
+    with _naming(_shown(path, "input")):
         file = _open_input(path)
     options = {name: asked[name] for name in ("record_type", "on_damage", "max_record_size")}
     if asked["columns"] is not None:
@@ -152,7 +152,7 @@ def _read_records(path: str, asked: dict, progress: _Progress) -> Tuple[Any, Ite
 
 
 def _write_table(path: str, form: str, schema: Any, batches: Iterator[Any]) -> None:
-    with _said(_shown(path, "output")), _open_output(path) as file:
+    with _naming(_shown(path, "output")), _open_output(path) as file:
         if form == "parquet":
             writer, batches = pq.ParquetWriter(file, schema, write_page_checksum=True), _row_groups(batches)
         else:
@@ -162,7 +162,7 @@ def _write_table(path: str, form: str, schema: Any, batches: Iterator[Any]) -> N
                 writer.write(batch)
             writer.close()
         finally:
-            writer.is_open = False  # a writer of Parquet would go on when it is collected
+            writer.is_open = False  # a writer of Parquet would write on when it is collected
 
 
 def _row_groups(batches: Iterator[Any]) -> Iterator[Any]:
@@ -180,7 +180,7 @@ def _row_groups(batches: Iterator[Any]) -> Iterator[Any]:
 def _read_table(path: str, asked: dict) -> Iterator[Any]:
     """Batches of what a record can hold, at least one."""
     names = asked["columns"] and [name for name, _ in asked["columns"]]
-    with _said(_shown(path, "input")), _open_input(path) as file:
+    with _naming(_shown(path, "input")), _open_input(path) as file:
         schema, batches = _open_parquet(file, names) if asked["from"] == "parquet" else _open_arrow(file)
         wanted = _choose(schema, asked["columns"])
         keys = names or range(len(schema))
@@ -254,7 +254,7 @@ def _type(words: str) -> Any:
 
 def _write_records(path: str, asked: dict, batches: Iterator[Any]) -> List[Tuple[str, int, int]]:
     options = (asked["record_type"], asked["compression"], 6, asked["exact"])
-    with _said(_shown(path, "output")):
+    with _naming(_shown(path, "output")):
         if path != "-":
             return tfrecord._write(path, batches, *options)
         with _open_output(path) as file:

@@ -38,13 +38,13 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
     first rows, and where this node gets none in its first epoch, dense with an open dimension (docs/types.md). The structure says what the
     elements are: a tuple of tensors for rows that are tuples or lists, a dictionary for DataFrame rows, dictionaries and Rows
     (structs are dictionaries in it), one tensor for single values; the first dimension is the batch. Batches are made without
-    Python, so nothing else that Python does holds them up. A queue is read either by one dataset or by a ``DataFeed``.
+    Python, so other Python code does not delay them. A queue is read either by one dataset or by a ``DataFeed``.
 
-    What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass goes on behind
+    What tf.data has read ahead when a pass ends early (``take``, ``steps_per_epoch``) is not seen again; the next pass continues behind
     it, with the rest of the epoch, or with the next epoch when nothing is left. Keras counts the steps of the first epoch and takes as many of each:
-    where a later epoch of one ``train`` has more, the rest and the next epoch are one pass. An iterator that is given up while it waits for
-    rows goes when the next batch comes, or the epoch, the feed or the cluster ends, or when another dataset of the split is asked for: TensorFlow
-    cannot tell the op. A process that is forked from this one is refused, and fails this one; an iterator that TensorFlow has begun before
+    where a later epoch of one ``train`` has more, the rest and the next epoch are one pass. An iterator that is deleted while it waits for
+    rows is freed when the next batch comes, or the epoch, the feed or the cluster ends, or when another dataset of the split is made: TensorFlow
+    cannot interrupt the op. Reading in a process that is forked from this one fails, and fails this one, too; an iterator that TensorFlow has begun before
     the fork is of no use in it, as none of TensorFlow's is. tf.data does not tune itself while it reads this dataset: ``AUTOTUNE`` in a later
     ``map`` means a thread a core.
 
@@ -52,10 +52,10 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         ctx: the node's context.
         batch_size: rows of a batch on this node. Keras's ``fit`` under a multi-worker strategy cuts each batch of a plain dataset
             into as many parts as there are workers: give it ``ctx.num_workers`` times the rows of a step.
-        uneven: how nodes that train in step stay so, though their numbers of rows differ: what Spark feeds is dealt out evenly, to a batch.
+        uneven: how nodes that train in step stay so, though their numbers of rows differ: Spark's rows are distributed evenly, to a batch.
             None: each node on its own, with the rows of its executor's tasks. "pad": all nodes
-            agree ahead of each batch whether any has rows left; who has none, or too few, fills up with zero rows. Elements
-            then end with a float32 vector of sample weights, 1 for rows and 0 for filling, as Keras takes it (metrics heed it as
+            agree ahead of each batch whether any has rows left; a node that has none, or too few, pads with zero rows. Elements
+            then end with a float32 vector of sample weights, 1 for rows and 0 for padding, as Keras takes it (metrics use it as
             ``weighted_metrics``), every batch has ``batch_size`` rows, and no epoch of one ``train`` has fewer steps than its first, which is
             what Keras expects of all. "join": as "pad", but batches have only the rows that are
             there, at last none. "stop": the epoch ends for all when one node has no whole batch left; the rest of the rows is dropped.
@@ -65,7 +65,7 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
         prefetch: batches to keep ready; -1 (``tf.data.AUTOTUNE``) leaves the number to TensorFlow. 0 saves handing each batch from one
             thread to another, some tens of microseconds, which counts where a step is that short.
         timeout: seconds to wait for the other nodes in each agreement.
-        columns: names of the columns to give out, in this order; None: all. "person" is all of a struct, "person.age" a field of it.
+        columns: names of the columns of the batches, in this order; None: all. "person" is all of a struct, "person.age" a field of it.
         shapes: the shape of one row of a column, such as ``{"pixels": (28, 28)}``, which also takes lists of 784 numbers. With the shapes of
             all arrays nothing waits for a row.
         ragged: columns of lists to give as ``tf.RaggedTensor``. Without it, lists are dense where those of the first batch have one
@@ -85,7 +85,7 @@ def get_dataset(ctx: Any, batch_size: int, uneven: Optional[str] = None, drop_re
             partition, row and column of a value that does not fit, and ``AbortedError`` says that the cluster has ended.
     """
     options = options_of(batch_size, uneven, drop_remainder, timeout, columns, null_value, shuffle_buffer, seed)
-    options["columns"] = wishes_of(shapes, ragged, padded, sparse, null_value)
+    options["columns"] = column_options_of(shapes, ragged, padded, sparse, null_value)
     if split not in _QUEUES:
         raise ValueError(f"split must be 'train' or 'validation', not {split!r}")
     queue = options["queue"] = _QUEUES[split]
@@ -160,8 +160,8 @@ def prefetch_of(prefetch: Any) -> int:
     return count("prefetch", prefetch, -1, words="a number of batches, 0 or more, or -1 for tf.data.AUTOTUNE")
 
 
-def wishes_of(shapes: Any, ragged: Any, padded: Any, sparse: Any, null_value: Any) -> List[Tuple[str, str, Any, Optional[str]]]:
-    """What is asked of single columns: name, form, shape, text for nulls."""
+def column_options_of(shapes: Any, ragged: Any, padded: Any, sparse: Any, null_value: Any) -> List[Tuple[str, str, Any, Optional[str]]]:
+    """The options of single columns: name, form, shape, text for nulls."""
     if shapes is not None and not isinstance(shapes, Mapping):
         raise ValueError(f"shapes must be a dictionary such as {{'pixels': (28, 28)}}, not {shapes!r}")
     dense = {name: _shape(f"shapes[{name!r}]", shape) for name, shape in (shapes or {}).items()}

@@ -34,7 +34,7 @@ class EventPump:
         self.results = ResultTable()
         self._ended: Set[int] = set()  # executor ids
         self._warnings: List[str] = []
-        self._unshown: Set[str] = set()  # streams of which it was told that they take nothing
+        self._unshown: Set[str] = set()  # streams that take nothing, which was logged
         self._stopping = threading.Event()
         self._changed = threading.Condition()
         self._threads = [threading.Thread(target=run, name=name, daemon=True)

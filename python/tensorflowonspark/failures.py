@@ -8,10 +8,10 @@ import sys
 import traceback
 from typing import Iterator, Optional
 
-__all__ = ["LOGGED", "TOLD", "explain", "printable", "tellable", "text_of"]
+__all__ = ["LOG_LIMIT", "MESSAGE_LIMIT", "explain", "printable", "sendable", "text_of"]
 
 # Bytes of a part of a traceback. The driver shows the last 2,000 of the whole, and the exception's name begins the last part.
-LOGGED, TOLD = 1 << 20, 1200
+LOG_LIMIT, MESSAGE_LIMIT = 1 << 20, 1200
 
 
 def text_of(error: BaseException) -> str:
@@ -20,7 +20,7 @@ def text_of(error: BaseException) -> str:
         text = str(error)
     except BaseException:
         text = ""
-    return _cut(text, TOLD) or type(error).__name__
+    return _cut(text, MESSAGE_LIMIT) or type(error).__name__
 
 
 def explain(error: BaseException, limit: int) -> str:
@@ -33,7 +33,7 @@ def explain(error: BaseException, limit: int) -> str:
 
 
 @contextlib.contextmanager
-def tellable() -> Iterator[None]:
+def sendable() -> Iterator[None]:
     """For Spark's tasks: pyspark cannot send the text of an exception that has a lone surrogate in it, and waits for ever.
 
     Raises:
@@ -45,7 +45,7 @@ def tellable() -> Iterator[None]:
         try:
             traceback.format_exc().encode()
         except UnicodeEncodeError:
-            raise RuntimeError(explain(error, TOLD)) from None
+            raise RuntimeError(explain(error, MESSAGE_LIMIT)) from None
         raise
 
 

@@ -19,7 +19,7 @@ __all__ = ["File", "Path", "RemoteReader", "before_slash", "find", "find_hadoop"
 Path = Union[str, bytes, "os.PathLike[str]", Any]  # or a binary file object
 _ARROWS = ("gcs", "gs", "mock", "s3")  # schemes that pyarrow has, and Hadoop, as it comes, has not
 _HADOOPS = ("hdfs", "viewfs")  # schemes that pyarrow leaves to Hadoop
-_OPTIONS = re.compile(r"\?\w+=[^?]*$")  # of pyarrow's, for S3 and its like
+_OPTIONS = re.compile(r"\?\w+=[^?]*$")  # of pyarrow's, for S3 and similar
 
 
 class File(NamedTuple):
@@ -44,7 +44,7 @@ class File(NamedTuple):
     def reading(self) -> Iterator[Any]:
         """A file object to read from, at its beginning; None for a file that the library opens itself by its name."""
         if self.system is not None:
-            with _said(self.name), self.system.open_input_file(self.path) as file:
+            with _naming(self.name), self.system.open_input_file(self.path) as file:
                 yield file
             return
         if self.object is not None and not self.is_read_once:
@@ -123,8 +123,8 @@ def find_hadoop() -> None:
 
 
 def find(paths: Union[Path, Sequence[Path]]) -> List[File]:
-    """The files that paths, patterns, folders, URIs and file objects stand for, as ``<tfos/file_list.h>`` says. FileNotFoundError names what stands
-    for none."""
+    """The files that paths, patterns, folders, URIs and file objects name, as ``<tfos/file_list.h>`` says. FileNotFoundError names one that
+    matches none."""
     paths = _plain(paths)
     if isinstance(paths, (str, bytes, os.PathLike)) or _is_file(paths):
         paths = [paths]
@@ -153,9 +153,9 @@ def writing(path: Path) -> Iterator[Tuple[str, Any]]:
     folder, base = posixpath.split(place)
     part = posixpath.join(folder, f".{base}.part{os.getpid()}-{os.urandom(4).hex()}")
     try:
-        with _said(name), remote.system.open_output_stream(part, compression=None) as file:
+        with _naming(name), remote.system.open_output_stream(part, compression=None) as file:
             yield remote.name, file
-        with _said(name):
+        with _naming(name):
             remote.system.move(part, place)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -198,7 +198,7 @@ def _find_one(path: Path) -> List[File]:
     if _scheme(name) in ("", "file") or _is_hadoops(name):
         return [File(found) for found in _tfos.find_files(name)]
     remote = _Remote(name)
-    with _said(name):
+    with _naming(name):
         return [File(found, remote.system, remote.place(found)) for found in _tfos.find_files(remote.name, remote)]
 
 
@@ -245,7 +245,7 @@ class _Remote:
         self._root = f"{base.rstrip('/')}/" if base else ""
 
     def place(self, name: str) -> str:
-        """In the file system. pyarrow is told no URI that has it: it would cut it at ``#`` and ``?``, and decode the rest."""
+        """In the file system. pyarrow gets no URI that has it: it would cut it at ``#`` and ``?``, and decode the rest."""
         return (self._root + name[len(self._head) + 1 :]).rstrip("/") or self._root
 
     def look(self, name: str) -> int:
@@ -263,13 +263,13 @@ class _Remote:
 
 
 def _system(head: str, options: str, uri: str) -> Tuple[Any, str]:
-    """The file system of a URI and what stands for its root there."""
+    """The file system of a URI and the name of its root there."""
     try:
         from pyarrow import fs
     except ImportError:
         raise ValueError(f"{uri}: URIs are read through pyarrow, which is not installed here") from None
     try:
-        with _said(uri):
+        with _naming(uri):
             return fs.FileSystem.from_uri(f"{head}/{options}")
     except ValueError as error:
         if not options:
@@ -279,8 +279,8 @@ def _system(head: str, options: str, uri: str) -> Tuple[Any, str]:
 
 
 @contextlib.contextmanager
-def _said(name: str) -> Iterator[None]:
-    """Says which file it was that pyarrow has failed with."""
+def _naming(name: str) -> Iterator[None]:
+    """Puts the name of the file into the message of a failure of pyarrow's."""
     try:
         yield
     except (OSError, ValueError) as error:

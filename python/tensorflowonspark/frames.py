@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["FrameFeed", "WAYS", "can_use_jvm", "check_rows", "feeder_options", "is_frame", "names_of", "parse_type", "quoted", "schema_of", "select"]
 
-_warned: Set[str] = set()  # applications whose users have been told that they cannot use the jar
+_warned: Set[str] = set()  # applications that cannot use the jar, which was logged
 WAYS = (None, "jvm", "arrow")
 # pyarrow has no class for columns of such intervals, though it carries them within others.
 _MONTH_TYPES = ("interval year", "interval month", "interval year to month")
@@ -194,7 +194,7 @@ def _unused(name: str, names: Sequence[str]) -> str:
 
 
 def feeder_options(meta: launch.ClusterMeta, feed: int, timeout_ms: int, queue: str, schema: str, **others: Any) -> str:
-    """What the natives of tfos.jar are told of a feed."""
+    """The arguments of the natives of tfos.jar for a feed."""
     return json.dumps({"address": meta.address, "cluster_id": meta.cluster_id, "key": meta.key, "queue": queue, "feed": feed,
                        "timeout_ms": timeout_ms, "schema": schema, **others})
 

@@ -33,7 +33,7 @@ class GpuPlan:
     fraction: float = 0.0  #: of each; 0: alone
 
     def config(self, job_name: str) -> Optional[Dict[str, Any]]:
-        """What the node of this role is told, in the Spark task that launches it; None: no GPU.
+        """The request of the node of this role, made in the Spark task that launches it; None: no GPU.
 
         Raises:
             RuntimeError: Spark has assigned fewer than are asked for, or nothing in a pod of Kubernetes, where the driver shows what belongs to others.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tfos.jar, which this package brings along, and how it gets onto a Spark application that runs already.
+"""tfos.jar, which this package contains, and how it is added to a Spark application that runs already.
 
 Before an application starts, Spark's own ways do: ``spark-submit --jars "$(python -c 'from tensorflowonspark import jar; print(jar.path())')"``
 or ``spark.jars``. A notebook has a session already, and calls ``add_to(spark)``.

@@ -100,7 +100,7 @@ class SparkJob:
         try:
             self._spark.name_jobs(self._group, self._description)
             self._action()
-        except BaseException as error:  # handed to whoever waits
+        except BaseException as error:  # raised by the call that waits
             self._error = error
             if self._on_error is not None and not self._cancelled:
                 self._on_error(error)

@@ -27,7 +27,7 @@ def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, 
     The rest of this, up to the arguments, is about the mode "sync".
 
     Each worker calls this, then ``fit`` with its own part of the data, in batches of its own. Each step uses the rows that the workers
-    have at that step; who has none left waits for the others without wasting a step. The weights are those that one process would get
+    have at that step; a worker that has none left takes part without rows. The weights are those that one process would get
     from all these rows in one batch, and so are the metrics at the end of an epoch and of ``evaluate``. What ``fit`` begins with, weights, the optimizer's
     state and seeds, is the chief's. Callbacks that write files (``ModelCheckpoint``, ``TensorBoard``, ``BackupAndRestore``,
     ``CSVLogger``) act on the chief only, and ``model.save`` is to be called there. Outside of a cluster the process is alone.
@@ -35,9 +35,9 @@ def distribute(model: Any, group: Optional[Group] = None, timeout: float = 600, 
     Args:
         model: a compiled model; the same program on all workers.
         group: None: all chiefs, masters and workers of the cluster.
-        timeout: seconds to wait for a worker that lives, but does not come to an operation: it writes a checkpoint, or its data does not come. The first
+        timeout: seconds to wait for a worker that runs, but does not join an operation: it writes a checkpoint, or waits for data. The first
             call in a process decides.
-        trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. The same.
+        trusted_network: nobody else can read or write what goes between the hosts: it is then authenticated, but not encrypted. The first call decides.
         mode: "sync", or "async": each worker takes over weights that all share, takes some steps of its own, and adds what these have changed, divided by the
             number of workers. It waits for no other, but for the staleness. Metrics are each worker's own; at the end of ``fit`` all have the same weights,
             those of the chief.

@@ -11,7 +11,7 @@ _SIGN_BITS = {"float16": ("uint16", 1 << 15), "bfloat16": ("uint16", 1 << 15), "
 
 
 def endless(tf: Any, dataset: Any) -> Any:
-    """The dataset's batches, then batches without rows for ever: a worker whose data has ended goes on with the others."""
+    """The dataset's batches, then batches without rows for ever: a worker whose data has ended takes part in the others' steps."""
     empty = tf.nest.map_structure(lambda spec: _empty(tf, spec), dataset.element_spec)
     return untuned(tf, dataset.concatenate(tf.data.Dataset.from_tensors(empty).repeat()))
 
@@ -91,7 +91,7 @@ def count_rows(tf: Any, leaf: Any) -> Any:
 
 
 def static_rows(batch: Any) -> Optional[int]:
-    """How many rows the batch has, as far as its shape tells."""
+    """How many rows the batch has, as far as its shape says."""
     leaf = _first(batch)
     shape = getattr(leaf, "shape", None)
     return shape[0] if shape is not None and len(shape) > 0 else None

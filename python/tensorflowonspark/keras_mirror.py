@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions for one process that compile and fit Keras 3 models, called on every worker: the models train in step, and each worker takes its part of the data.
 
-It deals the data out as ``MultiWorkerMirroredStrategy`` does: the batches of ``fit`` and ``evaluate`` are those of all workers together.
+It splits the data as ``MultiWorkerMirroredStrategy`` does: the batches of ``fit`` and ``evaluate`` are those of all workers together.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _settings(optimizer: Any) -> Dict[str, Any]:
 
 
 def _difference(chief: Dict[str, Any], other: Dict[str, Any]) -> Any:
-    """What the one and the other have where they differ first, in words; None: they do not."""
+    """What the one and the other have where they differ first, as text; None: they do not."""
     difference = _difference_of(chief["weights"], other["weights"], "weight")
     if difference is not None:
         return difference
@@ -76,10 +76,10 @@ def _difference(chief: Dict[str, Any], other: Dict[str, Any]) -> Any:
 def _difference_of(chief: List[Any], other: List[Any], kind: str) -> Any:
     for index, (here, there) in enumerate(zip(chief, other)):
         if _plain(here) != _plain(there):
-            return f"{kind} {index} is {_words(here)}", _words(there)
+            return f"{kind} {index} is {_text_of(here)}", _text_of(there)
     if len(chief) != len(other):
         first = max(chief, other, key=len)[min(len(chief), len(other))]
-        return f"there are {len(chief)} {kind}s", f"{len(other)} (the first that not all have is {_words(first)})"
+        return f"there are {len(chief)} {kind}s", f"{len(other)} (the first that not all have is {_text_of(first)})"
     return None
 
 
@@ -88,7 +88,7 @@ def _plain(description: List[Any]) -> List[Any]:
     return [re.sub(r"_\d+(?=[/_]|$)", "", description[0]), *description[1:]]
 
 
-def _words(description: List[Any]) -> str:
+def _text_of(description: List[Any]) -> str:
     path, dtype, shape = description
     return f"{path}, {dtype} {tuple(shape)}"
 

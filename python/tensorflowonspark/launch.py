@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 
 from . import _tfos, gpu_info
 from .arguments import milliseconds
-from .failures import tellable, text_of
+from .failures import sendable, text_of
 from .gpus import GpuPlan
 
 __all__ = ["ClusterMeta", "FeedTask", "Feeding", "NodeTask", "describe_node", "is_loopback", "open_writer", "pickle_function"]
@@ -138,7 +138,7 @@ class FeedTask:
         if self._results:
             return _results(writer, rows)
         try:
-            with _rare_collections(), tellable():
+            with _rare_collections(), sendable():
                 writer.feed(rows)
         finally:
             writer.close()
@@ -169,7 +169,7 @@ def _rare_collections() -> Iterator[None]:
 
 def _results(writer: _tfos.FeedWriter, rows: Iterator[Any]) -> Iterator[Any]:
     try:
-        with tellable():
+        with sendable():
             yield from writer.results(rows)
     finally:
         writer.close()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams over Spark Connect: the server offers each batch of a query, and the client feeds it.
 
-Spark Connect calls what ``foreachBatch`` was given in a process beside the server, which has no way to the client but Spark itself. So the two
-talk by global temporary views, which all sessions of an application see: the server's side shows a batch's rows and number there, the client's side
-which batch it has fed and that it lives. Who hears nothing from the other gives up.
+Spark Connect calls what ``foreachBatch`` was given in a process beside the server, which reaches the client only through Spark. So the two
+exchange global temporary views, which all sessions of an application see: the server's side writes a batch's rows and number there, the client's side
+the batch that it has fed, and a counter as its heartbeat. A side whose peer stops ends with an error.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["Offer", "OfferFeed"]
 
-_NEWS_SECS = 10  # between two signs of life of the client, at most
-_SILENCE_SECS = 120
+_HEARTBEAT_SECS = 10  # between two writes of the client, at most
+_CLIENT_TIMEOUT_SECS = 120
 _STARTS = 3
 _TOO_LATE = "worker failed to connect back"
 _END_SECS = 10  # for the thread to end once its query has
@@ -29,7 +29,7 @@ _LEAST_PAUSE_SECS = 0.05
 _LONGEST_PAUSE_SECS = 0.5
 
 
-class _Board:
+class _Views:
     """The views of one query. Each write and read is a call to the server, and no job of Spark's: it needs no task slot."""
 
     def __init__(self, session: Any, name: str) -> None:
@@ -74,27 +74,27 @@ class Offer:
         self._name = name
 
     def __call__(self, frame: Any, batch: int) -> None:
-        board = _Board(frame.sparkSession, self._name)
-        board.show("rows", frame)
-        board.write("offer", 0, batch, "")
+        views = _Views(frame.sparkSession, self._name)
+        views.show("rows", frame)
+        views.write("offer", 0, batch, "")
         try:
-            self._await_answer(board, batch)
+            self._await_answer(views, batch)
         finally:
-            board.drop("rows")
+            views.drop("rows")
 
-    def _await_answer(self, board: _Board, batch: int) -> None:
-        pauses, heard, since = _Pauses(), -1, time.monotonic()
+    def _await_answer(self, views: _Views, batch: int) -> None:
+        pauses, seen, since = _Pauses(), -1, time.monotonic()
         while True:
-            answer = board.read("answer")
+            answer = views.read("answer")
             if answer["batch"] == batch:
                 if answer["error"]:
                     raise RuntimeError(answer["error"])
                 return
-            if answer["count"] != heard:
-                heard, since = answer["count"], time.monotonic()
-            elif time.monotonic() - since > _SILENCE_SECS:
+            if answer["count"] != seen:
+                seen, since = answer["count"], time.monotonic()
+            elif time.monotonic() - since > _CLIENT_TIMEOUT_SECS:
                 raise TimeoutError(f"batch {batch} was not fed: the client process, which is the driver of the cluster, has said nothing for "
-                                   f"{_SILENCE_SECS} s")
+                                   f"{_CLIENT_TIMEOUT_SECS} s")
             time.sleep(pauses.seconds)
             pauses.grow()
 
@@ -113,9 +113,9 @@ class OfferFeed(streaming.QueryFeed):
                  check: Callable[[], None], run: Callable[[int, Callable[[], Any], Callable[[], None]], None]) -> None:
         super().__init__(batches, action_of, is_wanted, check)
         self._run = run
-        self._board: Any = None
-        self._count = 0  # of what was told to the server's side
-        self._told = 0.0  # when
+        self._views: Any = None
+        self._count = 0  # of the reports to the server's side
+        self._reported = 0.0  # when the last one was written
         self._answer = (-1, "")  # batch that was answered last, and what it failed by
         self._failure: Optional[BaseException] = None
 
@@ -133,9 +133,9 @@ class OfferFeed(streaming.QueryFeed):
 
     def _prepare(self, frame: Any) -> Callable[[Any, int], None]:
         name = f"tfos_{secrets.token_hex(8)}"
-        self._board = _Board(frame.sparkSession, name)
-        self._board.write("offer", 0, -1, "")
-        self._tell()
+        self._views = _Views(frame.sparkSession, name)
+        self._views.write("offer", 0, -1, "")
+        self._report()
         return Offer(name)
 
     def cancel(self) -> None:
@@ -154,10 +154,10 @@ class OfferFeed(streaming.QueryFeed):
         self._drop()
 
     def _drop(self) -> None:
-        if self._board is None:
+        if self._views is None:
             return
         with contextlib.suppress(Exception):  # the server has gone, and its views with it
-            self._board.drop("offer", "answer", "rows")
+            self._views.drop("offer", "answer", "rows")
 
     def _watch(self) -> None:
         try:
@@ -173,45 +173,45 @@ class OfferFeed(streaming.QueryFeed):
             if not self._is_wanted():
                 self.stop()
                 return
-            self._tell_now_and_then()
-            batch = self._board.read("offer")["batch"]
+            self._report_when_due()
+            batch = self._views.read("offer")["batch"]
             pauses.grow()
             if batch != self._answer[0]:
                 self._serve(batch)
                 pauses = _Pauses()
 
     def _serve(self, batch: int) -> None:
-        """Feeds what was offered, and says so. Once the query is to end, it is left to be fed when the query starts again."""
+        """Feeds what was offered, and reports it. Once the query is to end, it is left to be fed when the query starts again."""
         if not self._begin():
             return
         try:
             self._newest = batch
             self._answer = (batch, self._fed(batch))
-            self._tell()
+            self._report()
         finally:
             self._finish()
 
     def _fed(self, batch: int) -> str:
-        """Feeds a batch. What it failed by, in words; empty when it did not."""
+        """Feeds a batch. The message of its failure; empty where there is none."""
         try:
             self._check()
-            action = self._action_of(self._board.frame("rows"))
-            self._batches.feed(lambda feed: lambda: self._run(feed, action(feed), self._go_on), self.query.id, batch, self._go_on)
+            action = self._action_of(self._views.frame("rows"))
+            self._batches.feed(lambda feed: lambda: self._run(feed, action(feed), self._check_running), self.query.id, batch, self._check_running)
         except Exception as error:
             self._was_stopped = not self.query.isActive
             return str(error) or type(error).__name__
         return ""
 
-    def _go_on(self) -> None:
-        self._tell_now_and_then()
+    def _check_running(self) -> None:
+        self._report_when_due()
         if self._closing.is_set() or not self.query.isActive:
             raise _Stopped("the query was stopped")
 
-    def _tell_now_and_then(self) -> None:
-        if time.monotonic() - self._told > _NEWS_SECS:
-            self._tell()
+    def _report_when_due(self) -> None:
+        if time.monotonic() - self._reported > _HEARTBEAT_SECS:
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._count += 1
-        self._board.write("answer", self._count, *self._answer)
-        self._told = time.monotonic()
+        self._views.write("answer", self._count, *self._answer)
+        self._reported = time.monotonic()

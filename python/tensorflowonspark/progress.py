@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the driver shows while it feeds: a line on a terminal, a bar in a notebook, lines in a log.
 
-All figures come from the status of the cluster (docs/protocol.md, "Status"), as ``tfos status`` shows them; here they only get words.
+All figures come from the status of the cluster (docs/protocol.md, "Status"), as ``tfos status`` shows them; this module only formats them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 __all__ = ["ProgressLine"]
 
 _BAR_WIDTH = 16
-_LINGER_SECS = 2  # for the last figures to be shown: what they are shown on may stand still
+_LINGER_SECS = 2  # for the last figures to be shown: the terminal may block
 _SIDES = {"spark": "waiting for Spark", "trainer": "waiting for trainers"}
 _CAUSES = {"data": "waits for data", "compute": "computes longer", "silent": "does not answer"}
 
@@ -93,7 +93,7 @@ class _Terminal:
     period = 0.5
 
     def show(self, progress: dict) -> None:
-        words, width = _words(progress), _terminal_width() - 1
+        words, width = _describe(progress), _terminal_width() - 1
         if progress["fraction"] is not None:
             words.insert(0, _bar(progress["fraction"]))
         line = "  ".join(words)
@@ -120,7 +120,7 @@ class _Notebook:
     def show(self, progress: dict) -> None:
         fraction = progress["fraction"]
         bar = "" if fraction is None else f'<progress value="{fraction}" max="1"></progress> {fraction:.0%} '
-        self._handle.update(self._html(f"<div>{bar}{html.escape(' · '.join(_words(progress)))}</div>"))
+        self._handle.update(self._html(f"<div>{bar}{html.escape(' · '.join(_describe(progress)))}</div>"))
 
     def close(self) -> None:
         pass
@@ -132,7 +132,7 @@ class _Log:
     period = 5.0
 
     def show(self, progress: dict) -> None:
-        words = _words(progress)
+        words = _describe(progress)
         if progress["fraction"] is not None:
             words.insert(0, f"{progress['fraction']:.0%}")
         console.show("stderr", "  ".join(words) + "\n")
@@ -153,8 +153,8 @@ def _bar(fraction: float) -> str:
     return f"[{'#' * full}{'.' * (_BAR_WIDTH - full)}] {fraction:4.0%}"
 
 
-def _words(progress: dict) -> List[str]:
-    """What is known, the most important first."""
+def _describe(progress: dict) -> List[str]:
+    """The figures that are known, the most important first."""
     words = []
     if progress["rows_per_second"] is not None:
         words.append(f"{progress['rows_per_second']:,.0f} rows/s")

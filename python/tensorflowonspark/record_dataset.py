@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _tfos
 from .arguments import count, flag
-from .dataset import ALL, Source, check_dtypes, options_of, prefetch_of, settle, wishes_of
+from .dataset import ALL, Source, check_dtypes, column_options_of, options_of, prefetch_of, settle
 from .TFSparkNode import TFNodeContext
 
 __all__ = ["Counts", "make"]
@@ -93,7 +93,7 @@ def make(paths: List[str], schema: Any, reading: Dict[str, Any], batch_size: int
     """``tfrecord.dataset`` for files of a schema; ``reading``: type, compression, mode, max_record_size."""
     seed = _seed(paths) if seed is None else seed
     options = options_of(batch_size, uneven, drop_remainder, timeout, None, null_value, shuffle_buffer, seed)
-    columns = wishes_of(shapes, ragged, padded, None, null_value)
+    columns = column_options_of(shapes, ragged, padded, None, null_value)
     reads = _reads(num_parallel_reads)
     part = _shard(shard)
     if uneven and not isinstance(shard, TFNodeContext):

@@ -12,13 +12,13 @@ __all__ = ["request_stop"]
 
 
 def request_stop(cluster: str, timeout: float = 10) -> str:
-    """Asks the driver of a cluster to end it in order, and returns when the driver has heard it.
+    """Asks the driver of a cluster to end it in order, and returns when the driver has the request.
 
     What feeds the cluster ends: a stream behind the batch that it feeds; of other data what is left is skipped, and ``train`` returns. The functions come
-    to the end of the feed and return, and the driver goes on with its ``shutdown``. Where nothing is fed (``InputMode.TENSORFLOW``) the functions' processes
+    to the end of the feed and return, and the driver continues with its ``shutdown``. Where nothing is fed (``InputMode.TENSORFLOW``) the functions' processes
     get SIGTERM, and SIGKILL 30 seconds later.
 
-    The driver must run on this machine, as this process's user, which the kernel vouches for: no key is needed.
+    The driver must run on this machine, as this process's user, which the kernel verifies: no key is needed.
 
     Args:
         cluster: the cluster's id, the beginning of it, or the rendezvous's address, as ``tfos status`` shows them.

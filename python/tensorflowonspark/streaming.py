@@ -150,7 +150,7 @@ class QueryFeed:
                 self._sc.cancelJobGroup(self.query.runId)
 
     def failure(self) -> Optional[BaseException]:
-        """What the query failed by; None while it goes on, and where somebody stopped it."""
+        """What the query failed by; None while it runs, and where it was stopped."""
         return None if self._was_stopped else self.query.exception()
 
     def close(self, timeout: float) -> None:

@@ -27,13 +27,13 @@ __all__ = ["Damage", "PassedOver", "add_to", "infer_schema", "jar_path", "passed
 _TYPES = {"Example": 0, "SequenceExample": 1, "ByteArray": 2}
 _COMPRESSIONS = {None: 0, "none": 1, "gzip": 2, "zlib": 3}
 _MODES = {"error": 0, "skip_record": 1, "skip_file": 2}
-_SURVEY_FILES = 16  # that a thread looks at before it asks for others
-_COLUMNS_TOLD = 10  # in a warning
+_INFERENCE_FILES = 16  # that a thread looks at before it asks for others
+_COLUMNS_NAMED = 10  # in a warning
 _FORMS = ("arrow", "numpy", "bytes")
 
 
 class Damage(NamedTuple):
-    """What was passed over in a file."""
+    """Damage that was skipped in a file."""
 
     path: str
     kind: str  #: "the checksum of a record is wrong" ...
@@ -43,14 +43,14 @@ class Damage(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """How much was passed over in a file by Spark's tasks."""
+    """How much Spark's tasks skipped in a file."""
 
     places: int
     size: int  #: bytes, frames included; the rest of a file that ``skipFile`` leaves is not counted
 
 
 def passed_over(spark: Any) -> Dict[str, PassedOver]:
-    """What reads of the Spark source ``tfrecord`` with the option ``mode`` ``skipRecord`` or ``skipFile`` have passed over so far, in all of the
+    """What reads of the Spark source ``tfrecord`` with the option ``mode`` ``skipRecord`` or ``skipFile`` have skipped so far, in all of the
     application: by the file's URI, only files that are damaged. A file that is read twice counts twice, and only tasks that succeeded count.
 
     Args:
@@ -88,8 +88,8 @@ def read(
     ``"bytes"`` each record as ``bytes``, whatever it holds.
     ``compression``: ``"none"``, ``"gzip"``, ``"zlib"``; None: as each file's first bytes say. ``UnsupportedError`` names another one: pass a
     file object that decompresses it (``bz2.open()``).
-    ``on_damage``: ``"error"`` raises ``CorruptError`` with file, offset and kind; ``"skip_record"`` goes on behind what is damaged,
-    ``"skip_file"`` with the next file; what was passed over is appended to ``damages``.
+    ``on_damage``: ``"error"`` raises ``CorruptError`` with file, offset and kind; ``"skip_record"`` continues behind the damage,
+    ``"skip_file"`` with the next file; what was skipped is appended to ``damages``.
 
     A file is open only while its batches are taken: it is closed at its end, when the loop is left, and by the iterator's ``close()``. Errors
     name the file; one that a file object raises is the cause of ``IoError``.
@@ -212,7 +212,7 @@ def write(
 
 
 def _rounding(losses: List[Tuple[str, int, int]]) -> str:
-    columns = ", ".join(f"{name} ({count})" for name, count, _ in losses[:_COLUMNS_TOLD]) + (", ..." if len(losses) > _COLUMNS_TOLD else "")
+    columns = ", ".join(f"{name} ({count})" for name, count, _ in losses[:_COLUMNS_NAMED]) + (", ..." if len(losses) > _COLUMNS_NAMED else "")
     infinite = sum(count for _, _, count in losses)
     beyond = f", and {infinite} of them, beyond its range, became infinite" if infinite else ""
     return (
@@ -283,21 +283,21 @@ def _infer(found: List[files.File], options: dict, limit: int, is_read_again: bo
         if is_read_again and source.is_read_once:
             raise ValueError(f"schema: {source.name} can be read only once, so its columns cannot be found first: give a schema")
 
-    def survey(run):
+    def read(run):
         if all(source.is_named for source in run):
-            return [_tfos.survey_examples([source.name for source in run], limit=limit, **options)]
-        surveys = []
+            return [_tfos.infer_schema([source.name for source in run], limit=limit, **options)]
+        inferences = []
         for source in run:
             with source.reading() as file:
-                surveys.append(_tfos.survey_examples([source.name], limit=limit, file=file, **options))
-        return surveys
+                inferences.append(_tfos.infer_schema([source.name], limit=limit, file=file, **options))
+        return inferences
 
     # To hand a file to a thread takes as long as to look at some dozens of records.
     threads = min(len(found), os.cpu_count() or 1)
-    count = max(1, min(_SURVEY_FILES, len(found) // (4 * threads)))
+    count = max(1, min(_INFERENCE_FILES, len(found) // (4 * threads)))
     runs = [found[i : i + count] for i in range(0, len(found), count)]
     with ThreadPoolExecutor(threads) as pool:
-        capsule = _tfos.merge_surveys([text for surveys in pool.map(survey, runs) for text in surveys])
+        capsule = _tfos.merge_schema_inferences([text for inferences in pool.map(read, runs) for text in inferences])
     return pyarrow.Schema._import_from_c_capsule(capsule)
 
 
@@ -329,7 +329,7 @@ def _select(schema: Any, columns: Optional[Sequence[str]]) -> Any:
 
 
 def _choice(name: str, value: Optional[str], choices: dict) -> int:
-    """What a word stands for, in upper or lower case: TensorFlow's are "GZIP" and "ZLIB"."""
+    """The compression that a word names, in upper or lower case: TensorFlow's are "GZIP" and "ZLIB"."""
     found = [number for choice, number in choices.items() if value == choice or (choice and isinstance(value, str) and value.lower() == choice.lower())]
     if not found:
         known = ", ".join(repr(choice) for choice in choices)

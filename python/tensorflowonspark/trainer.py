@@ -2,7 +2,7 @@
 """The trainer: the process that runs the user's function on a node (``python -m tensorflowonspark.trainer``).
 
 The node starts it with descriptor 3 as its link. Its standard output and error go to the executor's log and to the driver. The outcome is
-the function's alone: whatever that has done to the streams, its success is one, and its exception is told by its name.
+the function's alone: whatever that has done to the streams, its success is one, and its exception is reported with its name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _main() -> None:
         try:
             step()
         except BaseException as error:
-            _print(failures.explain(error, failures.LOGGED))
+            _print(failures.explain(error, failures.LOG_LIMIT))
     link.close()
     os._exit(status)  # native libraries that do not survive the interpreter's teardown must not turn success into a crash
 
@@ -68,14 +68,14 @@ def _run(link: _tfos.Trainer) -> int:
     except SystemExit as end:
         return _exit_status(link, end)
     except BaseException as error:
-        return _fail(link, failures.explain(error, failures.LOGGED), failures.explain(error, failures.TOLD))
+        return _fail(link, failures.explain(error, failures.LOG_LIMIT), failures.explain(error, failures.MESSAGE_LIMIT))
     return 0
 
 
 def _share_cores(context: dict) -> None:
     """Gives TensorFlow, before it is imported, this trainer's share of the host's cores, if the user has not said how many it is to use.
 
-    With all cores each, trainers of one host hold each other up. A thread more, of those that run whole operations, waits for the other workers.
+    With all cores each, trainers of one host slow each other down. A thread more, of those that run whole operations, waits for the other workers.
     """
     host = _host_of(context["cluster_spec"][context["job_name"]][context["task_index"]])
     addresses = [address for job, tasks in context["cluster_spec"].items() if job != "ps" for address in tasks]

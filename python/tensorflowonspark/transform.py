@@ -7,7 +7,7 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import frames, jobs
-from .failures import tellable, text_of
+from .failures import sendable, text_of
 from .saved_models import ModelRequest, import_tensorflow, open_model
 from .sessions import spark_of
 
@@ -116,7 +116,7 @@ def _ask(frame: Any, task: Any) -> Any:
 
 
 class _Look:
-    """Loads the model and tells its signature; for ``mapInArrow``."""
+    """Loads the model and returns its signature; for ``mapInArrow``."""
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request
@@ -203,7 +203,7 @@ class TransformTask:
         self._names = [f"c{i}" for i in range(len(kept) + len(outputs))]
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        with tellable():
+        with sendable():
             for batch in batches:
                 yield from self._results(batch)
 

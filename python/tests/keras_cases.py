@@ -251,7 +251,7 @@ def refused(group):
 
     def twice():
         found = distribute(compiled("sgd"), group)
-        object.__setattr__(found._tfos, "group", None)  # stands for another group
+        object.__setattr__(found._tfos, "group", None)  # a fake of another group
         return found
 
     ask("another group", twice)
@@ -275,7 +275,7 @@ def unbuilt(group):
 
 
 def write(group, folder, epochs, stop_at=None):
-    """Fits with callbacks that write, each rank to a folder of its own; fails at an epoch if told to."""
+    """Fits with callbacks that write, each rank to a folder of its own; fails at an epoch if asked to."""
     own = f"{folder}/{group.rank}"
 
     class Count(keras.callbacks.Callback):

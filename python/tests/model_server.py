@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for TensorFlow Serving: its HTTP interface for one SavedModel, which refuses what does not fit the model's signature."""
+"""A fake of TensorFlow Serving: its HTTP interface for one SavedModel, which refuses what does not fit the model's signature."""
 
 import contextlib
 import http.server

@@ -66,18 +66,18 @@ def test_what_is_wrong_leaves_nothing(spark, out):  # noqa: F811
 
 def test_a_server_whose_client_is_silent_gives_up(spark, monkeypatch):
     """The server's side, run here on a batch that nobody feeds."""
-    monkeypatch.setattr(offers, "_SILENCE_SECS", 1)
-    board = offers._Board(spark, "tfos_test")
-    board.write("answer", 1, -1, "")
+    monkeypatch.setattr(offers, "_CLIENT_TIMEOUT_SECS", 1)
+    views = offers._Views(spark, "tfos_test")
+    views.write("answer", 1, -1, "")
     with pytest.raises(TimeoutError, match="batch 3 was not fed: the client process"):
         offers.Offer("tfos_test")(spark.range(3), 3)
-    board.write("answer", 2, 4, "as told")
+    views.write("answer", 2, 4, "as told")
     with pytest.raises(RuntimeError, match="as told"):
         offers.Offer("tfos_test")(spark.range(3), 4)
-    board.drop("offer", "answer")
+    views.drop("offer", "answer")
     with pytest.raises(Exception, match="tfos_test_answer"):
         offers.Offer("tfos_test")(spark.range(3), 5)
-    board.drop("offer")
+    views.drop("offer")
 
 
 def test_a_query_that_is_stopped_has_no_process_left(spark, files, out, tmp_path):  # noqa: F811

@@ -409,7 +409,7 @@ def test_shuffle_map_and_unbatch(served):
 
 
 def test_in_place_kernels_do_not_touch_other_batches(served):
-    """TensorFlow may overwrite the memory that it was lent."""
+    """TensorFlow may overwrite the memory of the ring."""
     program = "[x.numpy().tolist() for x in dataset.map(lambda x: tf.sqrt((x + 1) * (x + 1)) - 1)]"
     rows = [np.full(1000, i, "float32") for i in range(40)]
     _, found = served.batches(rows, program=program, batch_size=4)
@@ -501,6 +501,7 @@ def test_ctrl_c_ends_the_wait_for_the_first_row(served):
     assert served.batches([1], batch_size=1)[1][0].tolist() == [1]
 
 
+@pytest.mark.long
 def test_a_trainer_ends_while_tensorflow_waits(tmp_path):
     """Its link is closed under an op that waits for rows."""
     program = SERVE.split("def catch_up")[0] + """
@@ -520,6 +521,7 @@ save(values)
         assert cluster.saved() == [[1], True]
 
 
+@pytest.mark.long
 def test_a_feed_without_rows(tmp_path):
     program = SERVE.split("def catch_up")[0] + """
 try:

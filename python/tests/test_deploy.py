@@ -275,7 +275,7 @@ class Machine:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def wait(self, names, seconds=580):
-        """Until those tasks have ended well. A task that has failed is told at once, with what it printed."""
+        """Until those tasks have ended well. A task that has failed is reported at once, with what it printed."""
         def have_ended():
             for name, process in self.processes.items():
                 assert process.poll() in (None, 0), f"{name} ended with {process.returncode}:\n{self.log(name)}"
@@ -360,7 +360,7 @@ def test_mnist_in_step_of_the_marathon_template(machine, tmp_path, digits):
 
 @pytest.mark.long
 def test_keras_of_the_distribution_strategy_template(machine, tmp_path):
-    """Workers in step and an evaluator; what restarts goes on with the newest checkpoint."""
+    """Workers in step and an evaluator; what restarts continues from the newest checkpoint."""
     arguments = ("distribution_strategy/template.yaml.jinja", "train_dir=/data/train", "has_eval=true")
     running = machine(tasks_of_manifests(documents(*arguments, "cmdline_args=/data/train --epochs 2 --steps_per_epoch 20")))
     running.wait(list(running.processes))

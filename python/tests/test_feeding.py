@@ -197,7 +197,7 @@ class Trap:
 
 @pytest.mark.parametrize("remote", [False, True])
 def test_a_trainer_that_refuses_pickles_reads_none(start, tmp_path, remote):
-    """Its node was told to; that the task was not changes nothing."""
+    """Its node was stopped; that the task was not changes nothing."""
     cluster = start("link.open_feed().next_rows(10, False)", allow_pickle=False)
     with cluster.writer(0, results=True, remote=remote) as writer:
         with pytest.raises(_tfos.Error, match='column 1 is of type "pickle".*allow_pickle'):

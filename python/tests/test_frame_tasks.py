@@ -25,7 +25,7 @@ def spark(sc):
     return SparkSession(sc)
 
 
-@pytest.fixture(params=["jvm", "arrow"])
+@pytest.fixture(params=["jvm", pytest.param("arrow", marks=pytest.mark.long)])
 def via(request):
     return request.param
 
@@ -179,7 +179,7 @@ def test_a_cancelled_job_ends_at_once(spark, via):
 
 
 def test_an_interrupted_training_frees_its_slots(spark, tmp_path):
-    """The trainers take nothing more: only Ctrl-C ends the feed, and the cluster goes on."""
+    """The trainers take nothing more: only Ctrl-C ends the feed, and the cluster runs on."""
     def take_one(args, ctx):
         import os
         import time
@@ -211,6 +211,7 @@ def test_a_failed_trainer_is_named(spark, via):
     cluster.shutdown()
 
 
+@pytest.mark.long
 def test_a_reader_that_takes_nothing(spark, via):
     """feed_timeout ends the wait; the error says what to do, and that of the JVM is this package's own."""
     def wait(args, ctx):
@@ -227,7 +228,7 @@ def test_a_reader_that_takes_nothing(spark, via):
 
 
 def test_without_the_jar(spark, tmp_path, monkeypatch, caplog):
-    """One warning says what is missing, and rows go the other way; who asks for the JVM is told."""
+    """One warning says what is missing, and rows go through Python; a user who asks for the JVM gets an error."""
     monkeypatch.setattr(jar, "_reasons", {})
     monkeypatch.setattr(jar, "__file__", str(tmp_path / "jar.py"))
     with pytest.raises(_tfos.UnsupportedError, match="there is no .*tfos.jar"):

@@ -54,7 +54,7 @@ def test_s68_plain_files(name):
 
 @pytest.mark.parametrize("name", PACKED)
 def test_s68_compressed_files(name):
-    """A flip that changes nothing of what is held, as in the time that gzip's head tells, is no damage; any other is told."""
+    """A flip that changes nothing of what is held, as in the time that gzip's head tells, is no damage; any other is reported."""
     content, compression = (GOLDEN / name).read_bytes(), {"gz": "gzip", "zlib": "zlib"}[name.rsplit(".", 1)[1]]
     whole, damage = take_all(content, compression)
     assert damage is None and len(whole) > 1

@@ -155,7 +155,7 @@ def test_the_function_of_a_node_gets_the_gpus_of_the_node(monkeypatch):
 
 
 class Settings:
-    """Stands for the Spark application."""
+    """A fake of the Spark application."""
 
     def __init__(self, **values):
         self.values = {name.replace("_", "."): value for name, value in values.items()}

@@ -33,7 +33,7 @@ def api(request):
 
 
 def records_of(count, seed=0, sizes=(0, 1, 17, 300)):
-    """Records of every size, that tell which they are where they have room for it."""
+    """Records of every size, which hold their number where they have room for it."""
     generator = random.Random(seed)
     return [str(i).encode() + generator.randbytes(generator.choice(sizes)) for i in range(count)]
 
@@ -93,7 +93,7 @@ def frame_size(record):
 
 @pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
 def test_reads_what_tensorflow_writes(hadoop, tmp_path, api, compression):
-    """Found by the first bytes: the names say nothing. Empty files have no record, and hidden ones are left alone."""
+    """Detected by the first bytes, whatever the name. Empty files have no record, and hidden ones are ignored."""
     records = records_of(3000) + [os.urandom(size) for size in SIZES]
     write_by_tensorflow(tmp_path / "a", records[:2000], compression)
     write_by_tensorflow(tmp_path / "b", [], compression)
@@ -140,7 +140,7 @@ def test_splits_of_the_older_interface(hadoop, tmp_path):
 
 
 @pytest.mark.parametrize("flaw", ["missing", "damaged"])
-def test_s77_missing_files_are_passed_over_by_one_setting_and_damaged_ones_by_the_other(hadoop, tmp_path, api, flaw):
+def test_s77_missing_files_are_skipped_by_one_setting_and_damaged_ones_by_the_other(hadoop, tmp_path, api, flaw):
     conf = hadoop._jsc.sc().conf()
     form = IO + ("InputFormat" if api == "new" else "InputFormatV1")
     for i, (missing, corrupt) in enumerate([(False, False), (False, True), (True, False), (True, True)]):
@@ -166,7 +166,7 @@ def test_s77_missing_files_are_passed_over_by_one_setting_and_damaged_ones_by_th
 
 
 def test_compressed_files_are_not_split(hadoop, tmp_path):
-    """By their names, where these tell; the others' records all belong to the first split."""
+    """Where their names show it; all records of the others belong to the first split."""
     records = [os.urandom(1000) for _ in range(500)]
     for name in ("named.gz", "unnamed"):
         write_by_tensorflow(tmp_path / name, records, "GZIP")
@@ -260,7 +260,7 @@ def test_a_file_that_was_cut(hadoop, tmp_path, api, compression):
 
 
 def test_a_local_file_with_checksums_of_hadoop(hadoop, tmp_path, api):
-    """Damage is told by its offset, and can be passed over, though Hadoop's own checksum file knows of it too."""
+    """Damage is reported by its offset, and can be skipped, though Hadoop's own checksum file detects it, too."""
     write(hadoop.parallelize([b"first", b"second"], 1), tmp_path / "out", api)
     [part] = parts_of(tmp_path / "out")
     assert (part.parent / f".{part.name}.crc").exists()
@@ -273,7 +273,7 @@ def test_a_local_file_with_checksums_of_hadoop(hadoop, tmp_path, api):
 
 
 def test_keys_are_objects_of_their_own(hadoop, tmp_path):
-    """Who holds keys until all have been read, as users of the original do, has each record, not one of them many times."""
+    """A user who collects keys until all have been read, as with the original, has each record, not one of them many times."""
     write_by_tensorflow(tmp_path / "file", [b"one", b"two", b"three"])
     jvm = hadoop._jvm
     job = jvm.org.apache.hadoop.mapreduce.Job.getInstance(hadoop._jsc.hadoopConfiguration())
@@ -293,8 +293,9 @@ def test_keys_are_objects_of_their_own(hadoop, tmp_path):
     assert [bytes(key.copyBytes()) for key in keys] == [b"one", b"two", b"three"]
 
 
+@pytest.mark.long
 def test_mapreduce_without_spark(hadoop, tmp_path):
-    """A job of Hadoop's own, whose counters say what was passed over."""
+    """A job of Hadoop's own, whose counters have what was skipped."""
     jvm = hadoop._jvm
     records = records_of(1000, sizes=(50,))
     write_by_tensorflow(tmp_path / "in", records)
@@ -371,7 +372,7 @@ def test_an_executor_that_dies_while_it_writes(hadoop, tmp_path, api):
 
 
 def test_records_of_any_stream(hadoop, tmp_path):
-    """TFRecordReader and TFRecordWriter take no byte that is not theirs."""
+    """TFRecordReader and TFRecordWriter read and write no byte beyond the record."""
     jvm = hadoop._jvm
     util = jvm.org.tensorflow.hadoop.util
     stream = jvm.java.io.ByteArrayOutputStream()

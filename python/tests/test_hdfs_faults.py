@@ -236,7 +236,7 @@ def write_records(name, count):
 
 
 def test_data_nodes_die(cluster):
-    """A read and a write go on with what is left; without any the error says so, and the reader reads on once they are back."""
+    """A read and a write continue with what is left; without any the error says so, and the reader reads on once they are back."""
     folder = cluster.folder("nodes")
     name = f"{folder}/read"
     cluster.call(put, name)

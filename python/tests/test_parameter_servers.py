@@ -83,7 +83,7 @@ def read_process(node, name):
 
 
 def started(cluster):
-    """The nodes, once each has told that its trainer runs."""
+    """The nodes, once each has reported that its trainer runs."""
     cluster.wait(_tfos.RUNNING)
     wait_until(lambda: all(node["trainer_pid"] for node in cluster.nodes().values()), what="the trainers")
     return cluster.nodes()

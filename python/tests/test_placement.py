@@ -127,7 +127,7 @@ def test_s06_executor_killed_before_feeding(context):
 
 
 def test_s41_tensorboard_not_installed(context, tmp_path, monkeypatch, caplog):
-    """Training goes on with one warning; PYTHONPATH need not be set."""
+    """Training continues with one warning; PYTHONPATH need not be set."""
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with zipfile.ZipFile(tmp_path / "absent.zip", "w") as archive:
         archive.writestr("tensorboard/__init__.py", "raise ImportError('no tensorboard here')")

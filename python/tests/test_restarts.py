@@ -67,7 +67,7 @@ def test_fit_goes_on_with_the_epoch_in_which_a_worker_was_killed(sc, tmp_path, c
 
 
 def die_at_first(args, ctx):
-    """Is killed as often as it is told to be."""
+    """Is killed as often as its argument says."""
     import os
     import signal
 
@@ -80,6 +80,7 @@ def die_at_first(args, ctx):
         open(f"{args['out']}/done", "w").close()
 
 
+@pytest.mark.long
 def test_functions_that_read_for_themselves_begin_anew(sc, tmp_path):
     cluster = TFCluster.run(sc, local(die_at_first), {"out": str(tmp_path), "deaths": 1}, 2, 0, max_restarts=1)
     cluster.shutdown()

@@ -78,7 +78,7 @@ def write_examples(path, rows, compression=""):
 
 
 def words_of(error):
-    """What an exception from Spark says, causes and all."""
+    """The text of an exception from Spark, with its causes."""
     return str(error.value)
 
 
@@ -133,7 +133,7 @@ SCALARS = {
 
 @pytest.fixture(scope="module")
 def scalars(source_spark, tmp_path_factory):
-    """For each type its column c, and a an array of two, written; the folder, and the schema."""
+    """Writes, for each type, a column c of it and a column a of arrays of two; gives the folder and the schema."""
     names = {name: f"{i:02}" for i, name in enumerate(SCALARS)}
     columns = [f"{text} AS c{names[name]}, array({text}, {text}) AS a{names[name]}" for name, (text, *_) in SCALARS.items()]
     frame = source_spark.sql("SELECT " + ", ".join(columns))
@@ -378,7 +378,7 @@ def test_s70_a_list_in_some_record_is_a_list(spark, tmp_path):
 
 
 def test_local_files_have_no_checksums_of_hadoop_beside_them(spark, tmp_path):
-    """Those of files that are there already are passed over: records have checksums of their own."""
+    """Those of files that are there already are ignored: records have checksums of their own."""
     spark.range(3).coalesce(1).write.format("tfrecord").save(str(tmp_path / "out"))
     [name] = files(tmp_path / "out")
     sums = tmp_path / "out" / f".{os.path.basename(name)}.crc"
@@ -387,8 +387,9 @@ def test_local_files_have_no_checksums_of_hadoop_beside_them(spark, tmp_path):
     assert spark.read.format("tfrecord").load(str(tmp_path / "out")).count() == 3
 
 
+@pytest.mark.long
 def test_s78_that_very_folder(spark, tmp_path):
-    """What is written has the name that was given, and is read by it, or by the name in which a backslash takes their meaning from characters."""
+    """A folder is written under exactly its name, and read by it, or by the name with its special characters escaped."""
     from functools import reduce
 
     names = ["a b", "a#b", "a%20b", "a%b", "a;b", "a,b", "a&b=c@d+e", "日本", " a ", "'\"`|^<>", "a?b", "a[1]b", "a*b", "{a,b}", "a", "b", "axb", "a1b"]
@@ -406,8 +407,9 @@ def test_s78_that_very_folder(spark, tmp_path):
     assert load(spark, tmp_path / "[ab]", schemaMode="infer").count() == 2  # nothing has this name
 
 
+@pytest.mark.long
 def test_s85_files_of_hadoops_codecs(spark, tmp_path):
-    """Read as Hadoop's formats read them, whole however small the parts are to be; what cannot be is named as what it is."""
+    """Read as Hadoop's formats read them, as a whole however small the parts are set; the error of others names their format."""
     from test_hadoop_formats import compress_by_hadoop
 
     spark.range(0, 5000, 1, 1).selectExpr("id", "repeat(cast(id AS string), 20) AS s").write.format("tfrecord").save(str(tmp_path / "plain"))
@@ -474,7 +476,7 @@ def test_s65_values_of_options_that_are_none_are_refused_with_those_that_are(spa
     assert not files(tmp_path)
 
 
-def test_s66_a_sample_of_the_files_is_looked_at_or_all(spark, tmp_path):
+def test_s66_the_schema_is_inferred_from_a_sample_of_the_files_or_from_all(spark, tmp_path):
     for i in range(40):
         write_examples(tmp_path / "a" / f"part-{i:02}", [{"x": [i]}, {"x": [i], "rare": [1.0]} if i == 7 else {"x": [i]}])
     assert load(spark, tmp_path / "a").dtypes == [("x", "bigint")]
@@ -488,7 +490,7 @@ def test_s66_a_sample_of_the_files_is_looked_at_or_all(spark, tmp_path):
 
 
 def test_files_without_records_come_first(spark, tmp_path):
-    """Of no bytes at all, and of a compressed nothing."""
+    """Of no bytes at all, and compressed ones without records."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "part-0").touch()
     for i, compression in enumerate(("GZIP", "ZLIB", ""), 1):
@@ -511,8 +513,8 @@ def test_s66_files_that_disagree_are_named_with_their_feature(spark, tmp_path):
             spark.read.format("tfrecord").options(recordType="SequenceExample", **options).load(str(tmp_path / "a"))
 
 
-def test_s84_records_that_are_other_messages_are_told(spark, tmp_path):
-    """With what reads them; no columns are left out, and none are null."""
+def test_s84_records_that_are_other_messages_are_errors(spark, tmp_path):
+    """The error names the option that reads them; no column is dropped, and none is null."""
     steps = tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=[feature(1.0)])})
     sequence = tf.train.SequenceExample(context=tf.train.Features(feature={"x": feature(1)}), feature_lists=steps)
     for name, record in (("s", sequence.SerializeToString()), ("t", tf.io.serialize_tensor(tf.range(10)).numpy()), ("w", b"hello world")):
@@ -559,7 +561,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("how", list(KINDS))
-def test_s68_damage_is_an_error_with_file_offset_and_kind_or_passed_over(spark, tmp_path, how):
+def test_s68_damage_is_an_error_with_file_offset_and_kind_or_skipped(spark, tmp_path, how):
     name = damaged(tmp_path / "a", how)
     with pytest.raises(Exception, match=f"{re.escape(name)}: offset [0-9]+: {KINDS[how]}"):
         load(spark, tmp_path / "a", "x bigint").collect()
@@ -573,7 +575,7 @@ def test_s68_damage_is_an_error_with_file_offset_and_kind_or_passed_over(spark, 
             assert lost == ([29] if how == "cut" else [*range(23, 30)])
 
 
-def test_s68_the_driver_knows_what_was_passed_over(spark, tmp_path):
+def test_s68_the_driver_knows_what_was_skipped(spark, tmp_path):
     """By file, in the sums of the application, and in its log at the end of the job."""
     from tensorflowonspark import tfrecord
 

@@ -63,7 +63,7 @@ def test_s64_tensorflow_writes_and_we_read(tmp_path, compression):
 
 
 @pytest.mark.parametrize("on_damage", ["error", "skip_record"])
-def test_files_are_surveyed_by_themselves_and_together(tmp_path, on_damage):
+def test_the_schema_of_files_is_inferred_one_by_one_and_together(tmp_path, on_damage):
     """Many files to a call, and file objects between them, each of which has the limit's records."""
     paths = [tmp_path / f"part-{i:03}" for i in range(200)]
     for i, path in enumerate(paths):
@@ -85,7 +85,7 @@ def test_files_are_surveyed_by_themselves_and_together(tmp_path, on_damage):
     with pytest.raises(_tfos.NotFoundError, match="part-151"):
         tfrecord.infer_schema(paths[149:], on_damage="skip_record")
     with pytest.raises(TypeError, match="paths: expected a list of one path"):
-        _tfos.survey_examples([])
+        _tfos.infer_schema([])
 
 
 def test_arrays_are_written_as_they_are_read(tmp_path):
@@ -303,7 +303,7 @@ def test_files_of_features_that_contradict_are_named(tmp_path, first):
         tfrecord.infer_schema(paths, record_type="SequenceExample", on_damage="skip_file")
 
 
-def test_s84_records_that_are_other_messages_are_told(tmp_path):
+def test_s84_records_that_are_other_messages_are_errors(tmp_path):
     steps = tf.train.FeatureLists(feature_list={"steps": tf.train.FeatureList(feature=[feature([1.0])])})
     sequence = tf.train.SequenceExample(context=example(x=[1]).features, feature_lists=steps)
     write_with_tensorflow(tmp_path / "sequences", [sequence])
@@ -547,7 +547,7 @@ def test_threads_read_file_objects_side_by_side():
 
 
 def test_a_feature_of_100_mb(tmp_path):
-    """TensorFlow reads it, and we read it; a limit below it is kept, in words."""
+    """TensorFlow reads it, and we read it; a limit below it is an error."""
     path, value = str(tmp_path / "large.tfrecord"), os.urandom(1 << 20) * 100
     tfrecord.write(path, pa.table({"x": pa.array([value], pa.binary())}))
     record, = tf.data.TFRecordDataset(path)

@@ -179,7 +179,7 @@ def test_s76_a_text_of_any_exception(error, shown):
     try:
         raise error
     except BaseException as raised:
-        text = failures.explain(raised, failures.TOLD).encode()
+        text = failures.explain(raised, failures.MESSAGE_LIMIT).encode()
         assert len(failures.text_of(raised).encode()) < 2000
     assert shown in text[-2000:].decode(errors="ignore") and b"\0" not in text
 
@@ -187,7 +187,7 @@ def test_s76_a_text_of_any_exception(error, shown):
 def test_s76_causes_that_go_in_circles():
     first, second = LookupError("first"), LookupError("second")
     first.__cause__, second.__cause__ = second, first
-    assert "LookupError: first" in failures.explain(first, failures.TOLD)
+    assert "LookupError: first" in failures.explain(first, failures.MESSAGE_LIMIT)
 
 
 def test_s76_the_driver_names_the_exception(run):

@@ -232,7 +232,7 @@ static enum tfos_status copy(const struct ArrowSchema *schema, struct ArrowSchem
     return TFOS_OK;
 }
 
-/// Gives out what was made, or releases what was half made.
+/// Moves the schema to `out`, or, after a failure, releases what was made of it.
 static enum tfos_status finish(enum tfos_status status, struct ArrowSchema *made,
                                struct ArrowSchema *out)
 {
@@ -335,7 +335,7 @@ static bool take(struct cursor *cursor, void *out, size_t size)
     return true;
 }
 
-/// A size and its bytes; no data for the size that stands for none.
+/// A size and its bytes; no data for the size that means none.
 static bool decode_block(struct cursor *cursor, struct tfos_view *block)
 {
     uint32_t size = 0;

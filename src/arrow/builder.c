@@ -94,10 +94,7 @@ static enum tfos_status init(struct tfos__arrow_builder *builder, const struct A
     if (status == TFOS_OK && depth > TFOS__ARROW_DEPTH)
         status = tfos__fail(err, TFOS_UNSUPPORTED, "it is nested deeper than %d levels",
                             TFOS__ARROW_DEPTH);
-    if (status < 0) {
-        tfos__fail_prefix(err, "column %s", schema->name ? schema->name : "");
-        return status;
-    }
+    TFOS__TRY(tfos__fail_in(err, status, "column %s", schema->name ? schema->name : ""));
     builder->type.time_zone = ""; // the schema need not live so long
     if (schema->n_children == 0)
         return TFOS_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text is the way between binary fractions and decimals: the C library rounds it correctly.
+// Binary fractions and decimals are converted through text: the C library rounds it correctly.
 #include "arrow/decimal.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A format that ends with a colon in the table goes on with numbers, or with a time zone.
+// A format that ends with a colon in the table is followed by numbers, or by a time zone.
 #include "arrow/type.h"
 
 #include <assert.h>

@@ -144,7 +144,7 @@ size_t tfos__channel_pending_size(const struct tfos__channel *channel)
     return tfos__buffer_size(&channel->out);
 }
 
-// Goes on with the handshake. OK also while it is not done: see is_ready.
+// Continues the handshake. OK also while it is not done: see is_ready.
 static enum tfos_status handshake(struct tfos__channel *channel)
 {
     if (channel->is_ready)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A channel: JSON objects as frames over one stream socket, TCP under TLS 1.3 with a pre-shared
 /// key, or a unix socket in the clear that can also pass descriptors. Used by the rendezvous, its
-/// members, the feed and the trainer alike; docs/protocol.md has the bytes. Non-blocking at heart:
-/// whoever has an event loop calls pump(), others use the calls with a deadline. A failure of the
+/// members, the feed and the trainer alike; docs/protocol.md has the bytes. Non-blocking inside: a
+/// caller with an event loop calls pump(), others use the calls with a deadline. A failure of the
 /// connection (not of a wait for a frame) is final: later calls give it again. One thread at a
 /// time.
 #ifndef TFOS_BASE_CHANNEL_H

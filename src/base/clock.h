@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Time on the monotonic clock, in milliseconds, deadlines made of it, and waits: a deadline, and a
-/// caller who is asked now and then whether the wait is to go on.
+/// caller who is asked now and then whether to wait on.
 #ifndef TFOS_BASE_CLOCK_H
 #define TFOS_BASE_CLOCK_H
 

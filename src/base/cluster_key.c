@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 
 static int digit_value(char digit)
 {
@@ -62,12 +63,7 @@ enum tfos_status tfos__cluster_key_derive(const unsigned char key[TFOS__KEY_SIZE
 void tfos__cluster_key_print(const unsigned char key[TFOS__KEY_SIZE],
                              char text[TFOS__KEY_PROOF_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < TFOS__KEY_SIZE; i++) {
-        text[2 * i] = digits[key[i] >> 4];
-        text[2 * i + 1] = digits[key[i] & 15];
-    }
-    text[2 * TFOS__KEY_SIZE] = '\0';
+    tfos__text_print_hex(key, TFOS__KEY_SIZE, text);
 }
 
 enum tfos_status tfos__cluster_key_prove(const unsigned char key[TFOS__KEY_SIZE], const char *label,

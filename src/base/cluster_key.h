@@ -22,7 +22,8 @@ struct tfos__identity {
 enum tfos_status tfos__cluster_key_read(const char *text, const char *module,
                                         unsigned char key[TFOS__KEY_SIZE], struct tfos_error *err);
 
-/// Another key for the purpose `label`, from which `key` cannot be told; `module` begins a message.
+/// Another key for the purpose `label`, from which `key` cannot be computed; `module` begins a
+/// message.
 enum tfos_status tfos__cluster_key_derive(const unsigned char key[TFOS__KEY_SIZE],
                                           const char *label, const char *module,
                                           unsigned char derived[TFOS__KEY_SIZE],

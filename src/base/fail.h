@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How errors are written: once, where the failure is decided, and passed on untouched.
+/// How errors are written: once, where the failure is decided, and returned unchanged.
 #ifndef TFOS_BASE_FAIL_H
 #define TFOS_BASE_FAIL_H
 
@@ -36,7 +36,7 @@ void tfos__bounded_text_append(struct tfos__bounded_text *text, const char *form
 void tfos__bounded_text_append_list(struct tfos__bounded_text *text, const char *format,
                                     va_list arguments) __attribute__((format(printf, 2, 0)));
 
-/// Passes a failure on. Positive outcomes go on to the next statement.
+/// Returns a failure to the caller. After any other outcome the next statement runs.
 #define TFOS__TRY(expression)                                                                      \
     do {                                                                                           \
         enum tfos_status tfos__try_status = (expression);                                          \

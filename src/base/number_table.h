@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Objects that are known by a number, which can be passed where a pointer cannot, and that live as
-/// long as somebody holds them. A table is a list: there are few objects, and each is looked up
-/// seldom. Any thread; in a forked process the tables are as they were.
+/// Objects that are known by a number, which can be passed where a pointer cannot, and that live
+/// until their last hold is released. A table is a list: there are few objects, and each is looked
+/// up seldom. Any thread; in a forked process the tables are as they were.
 #ifndef TFOS_BASE_NUMBER_TABLE_H
 #define TFOS_BASE_NUMBER_TABLE_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A hash table of partitions by feed and number, of one queue. Its user keeps what he knows of a
+/// A hash table of partitions by feed and number, of one queue. Its user keeps the state of a
 /// partition in a struct that begins with struct tfos__partition and is made by tfos__alloc().
 #ifndef TFOS_BASE_PARTITION_TABLE_H
 #define TFOS_BASE_PARTITION_TABLE_H

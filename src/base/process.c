@@ -183,6 +183,22 @@ enum tfos_status tfos__process_spawn(const struct tfos__spawn_options *options, 
     return status;
 }
 
+enum tfos_status tfos__process_spawn_session(char *const *argv, char *const *envp, int fd,
+                                             pid_t *pid, struct tfos_error *err)
+{
+    struct tfos__spawn_options options = {
+        .argv = argv,
+        .envp = envp,
+        .stdin_fd = -1,
+        .stdout_fd = tfos__process_standard_fd(STDOUT_FILENO),
+        .stderr_fd = tfos__process_standard_fd(STDERR_FILENO),
+        .inherited_fds = &fd,
+        .inherited_count = 1,
+        .new_session = true,
+    };
+    return tfos__process_spawn(&options, pid, err);
+}
+
 static void close_from(int first)
 {
 #if __GLIBC_PREREQ(2, 34)

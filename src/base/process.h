@@ -28,6 +28,11 @@ int tfos__process_standard_fd(int fd);
 enum tfos_status tfos__process_spawn(const struct tfos__spawn_options *options, pid_t *pid,
                                      struct tfos_error *err);
 
+/// Starts a process in a session of its own, with this process's standard output and error, and
+/// `fd` as its descriptor 3. As tfos__process_spawn().
+enum tfos_status tfos__process_spawn_session(char *const *argv, char *const *envp, int fd,
+                                             pid_t *pid, struct tfos_error *err);
+
 /// Makes this process, which was just forked and has one thread, what spawn() would have started:
 /// with exactly these descriptors, no blocked signals, its directory and session. `argv` and `envp`
 /// do not count. After a failure it can only end. NOT_FOUND names the directory; IO otherwise.

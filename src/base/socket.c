@@ -353,10 +353,7 @@ static enum tfos_status connect_unix(int fd, const struct sockaddr_un *address, 
             return tfos__fail(err, TFOS_TIMEOUT,
                               "socket: unix socket @%s took no connection in time", name);
         enum tfos_status status = tfos__wait_check(wait, err);
-        if (status < 0) {
-            tfos__fail_prefix(err, "socket: cannot connect to unix socket @%s", name);
-            return status;
-        }
+        TFOS__TRY(tfos__fail_in(err, status, "socket: cannot connect to unix socket @%s", name));
         poll(NULL, 0, BACKLOG_RETRY_MS);
     }
     struct ucred peer;

@@ -4,9 +4,11 @@
 // prints and reads decimals correctly rounded.
 #include "base/text.h"
 
+#include <assert.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -165,4 +167,27 @@ const char *tfos__float_print(float number, char text[TFOS__NUMBER_TEXT])
             break;
     }
     return text;
+}
+
+void tfos__text_print_hex(const void *data, size_t size, char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++) {
+        text[2 * i] = digits[bytes[i] >> 4];
+        text[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    text[2 * size] = '\0';
+}
+
+enum tfos_status tfos__text_print_digest(struct tfos_view data, const char *module,
+                                         char text[TFOS__DIGEST_TEXT], struct tfos_error *err)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int size = 0;
+    if (!EVP_Digest(data.data, data.size, digest, &size, EVP_sha256(), NULL))
+        return tfos__fail(err, TFOS_IO, "%s: OpenSSL cannot compute a SHA-256", module);
+    assert(2 * size + 1 == TFOS__DIGEST_TEXT);
+    tfos__text_print_hex(digest, size, text);
+    return TFOS_OK;
 }

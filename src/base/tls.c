@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The handshake is accepted only if the pre-shared key was used: a side that has no certificates to
-// check would otherwise talk to anybody who offers one. The socket is reached through a BIO of our
+// check would otherwise accept any peer that offers one. The socket is reached through a BIO of our
 // own, because OpenSSL's raises SIGPIPE.
 #include "base/tls.h"
 
@@ -242,10 +242,10 @@ enum tfos_status tfos__tls_expect_bulk(struct tfos__tls *tls, struct tfos_error 
 }
 
 // What every call does with a result that is not success: AGAIN, or the ways in which a connection
-// ends. `event` gets what to wait for. OK stands for a fault of the protocol, which only the caller
+// ends. `event` gets what to wait for. OK means a violation of the protocol, which only the caller
 // can name.
-static enum tfos_status judge(struct tfos__tls *tls, int result, short *event,
-                              struct tfos_error *err)
+static enum tfos_status status_of(struct tfos__tls *tls, int result, short *event,
+                                  struct tfos_error *err)
 {
     int reason = SSL_get_error(tls->ssl, result);
     if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE) {
@@ -291,7 +291,7 @@ static enum tfos_status handshake(struct tfos__tls *tls, struct tfos_error *err)
             return TFOS_OK;
         return tfos__fail(err, TFOS_DENIED, "the other side did not use this cluster's key");
     }
-    enum tfos_status status = judge(tls, result, &tls->read_event, err);
+    enum tfos_status status = status_of(tls, result, &tls->read_event, err);
     return status == TFOS_OK ? refuse(tls, err) : status;
 }
 
@@ -328,7 +328,7 @@ enum tfos_status tfos__tls_read(struct tfos__tls *tls, void *data, size_t size, 
         tls->read_event = POLLIN;
         return TFOS_OK;
     }
-    enum tfos_status status = judge(tls, result, &tls->read_event, err);
+    enum tfos_status status = status_of(tls, result, &tls->read_event, err);
     return status == TFOS_OK ? fail_record(err) : status;
 }
 
@@ -338,7 +338,7 @@ enum tfos_status tfos__tls_write(struct tfos__tls *tls, const void *data, size_t
     ERR_clear_error();
     int result = SSL_write_ex(tls->ssl, data, size, done);
     if (result != 1) {
-        enum tfos_status status = judge(tls, result, &tls->write_event, err);
+        enum tfos_status status = status_of(tls, result, &tls->write_event, err);
         return status == TFOS_OK ? fail_record(err) : status;
     }
     tls->write_event = POLLOUT;

@@ -19,7 +19,7 @@ enum tfos_status tfos__tls_open(int fd, bool is_server, const struct tfos__ident
 /// Before the handshake: much is going to come, so memory is given for speed.
 enum tfos_status tfos__tls_expect_bulk(struct tfos__tls *tls, struct tfos_error *err);
 
-/// Goes on with the handshake. OK once it is done; AGAIN; DENIED when the peer holds another key or
+/// Continues the handshake. OK once it is done; AGAIN; DENIED when the peer holds another key or
 /// id, or does not speak this protocol; CLOSED when the peer is gone.
 enum tfos_status tfos__tls_handshake(struct tfos__tls *tls, struct tfos_error *err);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds of agreement. A round lives from the first value to the last, or to the first member that
+// Rounds of agreement. A round lasts from the first value to the last, or to the first member that
 // cannot give one.
 #include "cluster/agreement.h"
 

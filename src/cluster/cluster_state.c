@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster's own transitions. A node's state only moves forward, except that one that goes away
+// The cluster's own transitions. A node's state only moves forward, except that one that is lost
 // before the start is missing again; the cluster's failure, once set, stays. Events are kept as
 // text: smaller than a tree of values, and of known size.
 #include "cluster/cluster_state.h"

@@ -109,7 +109,7 @@ void tfos__cluster_end_batch(struct tfos__cluster *cluster, int queue, int64_t f
 void tfos__cluster_end_feed(struct tfos__cluster *cluster);
 void tfos__cluster_stop(struct tfos__cluster *cluster, int64_t grace_ms);
 
-/// Tells the nodes that nobody wants rows any more: what is left of the feed is skipped.
+/// Sends the nodes that no more rows are wanted: what is left of the feed is skipped.
 void tfos__cluster_terminate_feed(struct tfos__cluster *cluster);
 
 /// A process of this user, `pid`, asks that the cluster ends in order. Of a cluster that is fed the

@@ -22,7 +22,7 @@ void tfos__cluster_failure_text_of_exit(const json_t *message, char *text, size_
 void tfos__cluster_failure_text_of_end(const struct tfos__cluster_node *node, const json_t *message,
                                        const char *exit, char *text, size_t size);
 
-/// Why the cluster fails: the node itself reported that it cannot go on.
+/// Why the cluster fails: the node itself reported that it cannot continue.
 void tfos__cluster_failure_text_of_failure(const struct tfos__cluster_node *node,
                                            const char *message, char *text, size_t size);
 

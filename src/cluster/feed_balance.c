@@ -137,7 +137,7 @@ enum tfos_status tfos__cluster_balance_assign(struct tfos__cluster_scheduler *sc
     TFOS__TRY(tfos__json_get_int(message, "rows", 1, ASSIGNED_ROWS_LIMIT, &rows, err));
     TFOS__TRY(tfos__json_get_int(message, "block_rows", 1, INT32_MAX, &block_rows, err));
     if (feeder->state == TFOS__FEEDER_DISMISSED)
-        return TFOS_OK; // it is told so
+        return TFOS_OK; // it is sent the reason
     if (feeder->state != TFOS__FEEDER_FEEDING || feeder->has_results)
         return tfos__fail(err, TFOS_INVALID, "rendezvous: \"assign\" of a feeder without a target");
     struct tfos__cluster_partition *partition =

@@ -17,7 +17,7 @@
 
 struct tfos__cluster_session;
 
-/// What feeders are told that came too late, or for whose rows there is nobody.
+/// The reasons sent to feeders that came too late, or whose rows no node takes.
 #define TFOS__FEEDER_SUPERSEDED                                                                    \
     "rendezvous: this attempt is superseded: another with this number or a higher one feeds the "  \
     "partition"
@@ -118,7 +118,7 @@ void tfos__cluster_scheduler_send_descriptions(const struct tfos__cluster_schedu
                                                const struct tfos__cluster_node *node);
 
 /// All partitions of the queue up to feed `feed` have been fed, which was a batch of a stream,
-/// whose epoch goes on, or the end of an epoch.
+/// whose epoch continues, or the end of an epoch.
 void tfos__cluster_scheduler_end_feed(struct tfos__cluster_scheduler *scheduler, int queue,
                                       int64_t feed, bool is_batch);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roles are given out by executor id, in the order that TensorFlowOnSpark's users know, so that
+// Roles are assigned by executor id, in the order that TensorFlowOnSpark's users know, so that
 // only the jobs of a spec need sorting.
 #include "cluster/node_table.h"
 

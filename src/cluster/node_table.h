@@ -83,8 +83,8 @@ struct tfos__cluster_node {
     bool has_overflowed;                      ///< a report was too large; reported once
     json_t *report;                           ///< owned; NULL for none
     json_t *gpus;                             ///< owned; as it reports them; NULL: nothing yet
-    char exit[256];    ///< how its trainer ended, or why it is gone, in words; "" while it lives
-    char *tensorboard; ///< owned; NULL for none
+    char exit[256];          ///< how its trainer ended, or why the node is gone; "" until then
+    char *tensorboard;       ///< owned; NULL for none
     int64_t tensorboard_pid; ///< 0: not known
 
     int feeder_count;     ///< open connections of feeders that feed it

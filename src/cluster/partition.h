@@ -33,7 +33,7 @@ struct tfos__cluster_partition {
 
 /// The partitions of a queue. All zero: none is known. Those of finished feeds are pruned, and
 /// those with results released one by one, so that it holds about one feed's partitions however
-/// long a stream goes on.
+/// long a stream runs.
 struct tfos__cluster_partitions {
     struct tfos__partition_table table;
     size_t unsettled_count; ///< attempts that have a target and are not known to be closed

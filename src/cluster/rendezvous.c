@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server of a cluster: a thread that serves its connections, and the public interface, whose
-// calls take the lock, do one thing to the cluster, and let go. The thread sleeps in the server's
-// wait() without the lock, and does everything else with it. Other threads change the cluster under
-// the lock, queue messages, and wake it to write them.
+// calls take the lock, do one thing to the cluster, and release it. The thread sleeps in the
+// server's wait() without the lock, and does everything else with it. Other threads change the
+// cluster under the lock, queue messages, and wake it to write them.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

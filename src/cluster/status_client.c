@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the drivers on this machine by their abstract sockets, which the kernel lists, and asks
-// each for its status, or one to stop. Who may ask is told by the user ids of both processes, which
-// the kernel knows: no key is needed, and none lies open.
+// each for its status, or one to stop. Access is decided by the user ids of both processes, which
+// the kernel reports: no key is needed, and none is exposed.
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@ newest(const struct tfos__cluster_step_progress *progress)
     return &progress->samples[progress->count - 1];
 }
 
-/// Whether the counters of a trainer go on from `before` to `after`.
+/// Whether the counters of a trainer continue from `before` to `after`.
 static bool is_continued(const struct tfos__cluster_step_sample *before,
                          const struct tfos__cluster_step_sample *after)
 {
@@ -27,7 +27,7 @@ void tfos__cluster_step_progress_add(struct tfos__cluster_step_progress *progres
 {
     struct tfos__cluster_step_sample *samples = progress->samples;
     if (progress->count > 0 && sample->at_us == newest(progress)->at_us)
-        return; // told again
+        return; // reported again
     if (progress->count > 0 && !is_continued(newest(progress), sample))
         progress->count = 0;
     progress->received_ms = now_ms;

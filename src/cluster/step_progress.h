@@ -10,7 +10,7 @@
 #define TFOS__STEP_WINDOW_US 5000000  ///< what "the last seconds" are
 #define TFOS__STEP_SPACING_US 2500000 ///< between two samples that are kept
 #define TFOS__STEP_SAMPLE_LIMIT 32    ///< they reach a minute back
-#define TFOS__STEP_SILENCE_MS 4000    ///< after which a trainer that tells nothing does not answer
+#define TFOS__STEP_SILENCE_MS 4000    ///< without a report, after which a trainer does not answer
 
 /// A trainer's counters at one moment.
 struct tfos__cluster_step_sample {
@@ -31,12 +31,12 @@ struct tfos__cluster_step_progress {
 /// How a node's time was spent: shares of it, from 0 to 1.
 struct tfos__cluster_step_split {
     bool is_known;    ///< else all others are 0
-    bool is_silent;   ///< the trainer tells nothing any more; then only `is_known` is set, too
+    bool is_silent;   ///< the trainer sends no reports any more; then only `is_known` is set, too
     bool is_stepping; ///< there were steps or exchanges
     bool has_data;    ///< `data` is known; else it is 0, and the time is part of `compute`
     double step_ms;   ///< of one step; where none has ended, the time until now
     double compute;   ///< what is not in the others
-    double exchange;  ///< the exchange of gradients and the like
+    double exchange;  ///< the exchange of gradients and other operations
     double wait;      ///< for other nodes to come to an exchange
     double data;      ///< for the data of a step
 };

@@ -19,7 +19,7 @@ enum tfos_status tfos__collective_failure_init(struct tfos__collective_failure *
                                                struct tfos_error *err)
 {
     *failure = (struct tfos__collective_failure){
-        .first_failed = UINT64_MAX, .listener_fd = -1, .told = UINT64_MAX};
+        .first_failed = UINT64_MAX, .listener_fd = -1, .sent = UINT64_MAX};
     tfos__monitor_init(&failure->monitor);
     failure->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (failure->wake_fd >= 0)
@@ -71,31 +71,31 @@ bool tfos__collective_failure_set(struct tfos__collective_failure *failure, uint
     return is_new;
 }
 
-bool tfos__collective_failure_get_untold(struct tfos__collective_failure *failure, uint64_t *first,
+bool tfos__collective_failure_get_unsent(struct tfos__collective_failure *failure, uint64_t *first,
                                          enum tfos_status *status, struct tfos_error *cause)
 {
     pthread_mutex_lock(&failure->monitor.mutex);
-    bool is_untold = failure->first_failed < failure->told;
+    bool is_unsent = failure->first_failed < failure->sent;
     *first = failure->first_failed;
     *status = failure->status;
     *cause = failure->cause;
     pthread_mutex_unlock(&failure->monitor.mutex);
-    return is_untold;
+    return is_unsent;
 }
 
-void tfos__collective_failure_set_told(struct tfos__collective_failure *failure, uint64_t first)
+void tfos__collective_failure_set_sent(struct tfos__collective_failure *failure, uint64_t first)
 {
     pthread_mutex_lock(&failure->monitor.mutex);
-    failure->told = first;
+    failure->sent = first;
     pthread_cond_broadcast(&failure->monitor.changed);
     pthread_mutex_unlock(&failure->monitor.mutex);
 }
 
-void tfos__collective_failure_await_told(struct tfos__collective_failure *failure)
+void tfos__collective_failure_await_sent(struct tfos__collective_failure *failure)
 {
     int64_t deadline = tfos__deadline(TELL_MS);
     pthread_mutex_lock(&failure->monitor.mutex);
-    while (failure->listener_fd >= 0 && failure->first_failed < failure->told &&
+    while (failure->listener_fd >= 0 && failure->first_failed < failure->sent &&
            tfos__monitor_wait(&failure->monitor, deadline))
         continue;
     pthread_mutex_unlock(&failure->monitor.mutex);

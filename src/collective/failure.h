@@ -21,7 +21,7 @@ struct tfos__collective_failure {
     _Atomic uint64_t first_failed;
     enum tfos_status status;
     struct tfos_error cause;
-    uint64_t told;            ///< `first_failed` as the others were told; UINT64_MAX: never
+    uint64_t sent;            ///< `first_failed` as it was sent to the others; UINT64_MAX: never
     int wake_fd;              ///< owned; an eventfd that ends a poll() of the operation under way
     int listener_fd;          ///< borrowed; the eventfd of who tells the others; -1: nobody does
     _Atomic uint32_t *ticket; ///< borrowed; the futex on which this process sleeps; NULL: none
@@ -43,16 +43,16 @@ void tfos__collective_failure_set_listener(struct tfos__collective_failure *fail
 bool tfos__collective_failure_set(struct tfos__collective_failure *failure, uint64_t first_failed,
                                   enum tfos_status status, const char *message);
 
-/// The failure, if it has not been told before: true, with its words.
-bool tfos__collective_failure_get_untold(struct tfos__collective_failure *failure, uint64_t *first,
+/// The failure, if it has not been sent before: true, with its message.
+bool tfos__collective_failure_get_unsent(struct tfos__collective_failure *failure, uint64_t *first,
                                          enum tfos_status *status, struct tfos_error *cause);
 
-/// The others have been told of the failure that reaches back to `first`.
-void tfos__collective_failure_set_told(struct tfos__collective_failure *failure, uint64_t first);
+/// The failure that reaches back to `first` has been sent to the others.
+void tfos__collective_failure_set_sent(struct tfos__collective_failure *failure, uint64_t first);
 
-/// Waits until the others have been told, so that this process may end; not for ever, and only
-/// where somebody tells them.
-void tfos__collective_failure_await_told(struct tfos__collective_failure *failure);
+/// Waits until the failure has been sent to the others, so that this process may end; not for ever,
+/// and only where a thread sends it.
+void tfos__collective_failure_await_sent(struct tfos__collective_failure *failure);
 
 /// Waits for a failure of operation `sequence`, such as the reason why a connection is lost. OK
 /// when there is none at the deadline.

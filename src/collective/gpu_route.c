@@ -196,7 +196,7 @@ enum tfos_status tfos__collective_gpu_give_up(struct tfos_collective *group, con
     uint64_t next = group->sequence + 1;
     pthread_mutex_unlock(&group->mutex);
     tfos__collective_failure_set(&group->failure, next, status, cause->message);
-    tfos__collective_failure_await_told(&group->failure);
+    tfos__collective_failure_await_sent(&group->failure);
     return tfos__collective_call_refuse(group, status, name, cause->message, err);
 }
 

@@ -27,8 +27,8 @@ struct opening {
     int listener;
     struct tfos__collective_peer strangers[STRANGERS_MAX];
     int stranger_count;
-    bool is_ready[TFOS_COLLECTIVE_MAX_RANKS]; ///< as rank 0 has heard
-    bool has_told;                            ///< that this rank is ready
+    bool is_ready[TFOS_COLLECTIVE_MAX_RANKS]; ///< by the messages to rank 0
+    bool has_sent_ready;                      ///< that this rank is ready, to rank 0
     bool is_started;
     struct tfos_error lost; ///< why the connection to the next host is lost; empty: it is not
 };
@@ -120,8 +120,8 @@ static void pump_strangers(struct opening *opening)
     }
 }
 
-/// Reads what rank `rank` says over its control connection.
-static enum tfos_status hear(struct opening *opening, int rank, struct tfos_error *err)
+/// Reads the messages of rank `rank` on its control connection.
+static enum tfos_status read_messages(struct opening *opening, int rank, struct tfos_error *err)
 {
     struct tfos__channel *channel = opening->links->control[rank].channel;
     const char *label = opening->roster->members[rank].label;
@@ -177,10 +177,10 @@ static enum tfos_status advance(struct opening *opening, struct tfos_error *err)
 {
     struct tfos__collective_links *links = opening->links;
     int size = opening->roster->size;
-    if (opening->has_told || !is_linked(opening))
+    if (opening->has_sent_ready || !is_linked(opening))
         return TFOS_OK;
     if (opening->roster->rank != 0) {
-        opening->has_told = true;
+        opening->has_sent_ready = true;
         TFOS__TRY(tfos__channel_queue(links->control[0].channel,
                                       json_pack("{s:s}", "type", "ready"), NULL, 0, err));
         return tfos__channel_flush(links->control[0].channel, err);
@@ -210,7 +210,7 @@ static enum tfos_status step(struct opening *opening, struct tfos_error *err)
     TFOS__TRY(pump_own(opening, &links->parameters[0], err));
     for (int rank = 0; rank < opening->roster->size; rank++)
         if (links->control[rank].is_proven)
-            TFOS__TRY(hear(opening, rank, err));
+            TFOS__TRY(read_messages(opening, rank, err));
     return advance(opening, err);
 }
 
@@ -275,8 +275,8 @@ static enum tfos_status run(struct opening *opening, int64_t deadline, struct tf
     }
 }
 
-/// Tells those that are connected why this rank gives up.
-static void tell_failure(const struct tfos__collective_links *links, enum tfos_status status,
+/// Sends those that are connected the reason why this rank gives up.
+static void send_failure(const struct tfos__collective_links *links, enum tfos_status status,
                          const char *message)
 {
     static const char prefix[] = "collective: ";
@@ -308,7 +308,7 @@ enum tfos_status tfos__collective_links_open(struct tfos__collective_links *link
         tfos__collective_peer_close(&opening.strangers[i]);
     if (status == TFOS_OK)
         return TFOS_OK;
-    tell_failure(links, status, cause.message);
+    send_failure(links, status, cause.message);
     if (err)
         *err = cause;
     return status;

@@ -16,11 +16,11 @@
 #include "base/process.h"
 #include "base/thread.h"
 
-#define BEATS 5 // in a silence_timeout, or a stall_timeout
-#define BEAT_MIN_MS 20
-#define BEAT_MAX_MS 1000
-#define FAREWELL_MS 1000 // for the peers to take the last message
-#define APART_US 2000    // least difference of two ranks' waits that tells them apart
+#define HEARTBEATS 5 // in a silence_timeout, or a stall_timeout
+#define HEARTBEAT_MIN_MS 20
+#define HEARTBEAT_MAX_MS 1000
+#define CLOSE_MS 1000 // for the peers to take the last message
+#define APART_US 2000 // least difference of two ranks' waits that tells them apart
 #define PENDING_LIMIT ((size_t)1 << 20)
 
 static void fail_by(const struct tfos__collective_liveness *liveness, uint64_t first,
@@ -70,7 +70,7 @@ static int find_awaited(struct tfos__collective_liveness *liveness)
 
 /// The operation that this rank has reached, and how long it has waited; rank 0 tells who was
 /// waited for, and the operations of all.
-static json_t *make_beat(struct tfos__collective_liveness *liveness)
+static json_t *make_heartbeat(struct tfos__collective_liveness *liveness)
 {
     const struct tfos__collective_roster *roster = liveness->roster;
     int first = roster->rank, last = roster->rank == 0 ? roster->size - 1 : roster->rank;
@@ -86,7 +86,8 @@ static json_t *make_beat(struct tfos__collective_liveness *liveness)
                      awaited);
 }
 
-static void take_beat(struct tfos__collective_liveness *liveness, int rank, const json_t *message)
+static void take_heartbeat(struct tfos__collective_liveness *liveness, int rank,
+                           const json_t *message)
 {
     const json_t *reached = json_object_get(message, "reached"), *item;
     int64_t awaited = tfos__json_int_or(message, "awaited", -1);
@@ -103,17 +104,17 @@ static void take_beat(struct tfos__collective_liveness *liveness, int rank, cons
         atomic_fetch_add(&liveness->awaited[awaited], 1);
 }
 
-static void tell_failure(struct tfos__collective_liveness *liveness)
+static void send_failure(struct tfos__collective_liveness *liveness)
 {
     struct tfos_error cause;
     uint64_t first;
     enum tfos_status status;
-    if (!tfos__collective_failure_get_untold(liveness->failure, &first, &status, &cause))
+    if (!tfos__collective_failure_get_unsent(liveness->failure, &first, &status, &cause))
         return;
     send_all(liveness,
              json_pack("{s:s, s:I, s:i, s:s}", "type", "failed", "first", (json_int_t)first,
                        "status", (int)status, "message", cause.message));
-    tfos__collective_failure_set_told(liveness->failure, first);
+    tfos__collective_failure_set_sent(liveness->failure, first);
 }
 
 static void take_failure(const struct tfos__collective_liveness *liveness, const json_t *message)
@@ -134,7 +135,7 @@ static void take_leave(struct tfos__collective_liveness *liveness, int rank, con
     liveness->has_left[rank] = true;
 }
 
-static void hear(struct tfos__collective_liveness *liveness, int rank)
+static void read_messages(struct tfos__collective_liveness *liveness, int rank)
 {
     struct tfos__channel *channel = liveness->links->control[rank].channel;
     enum tfos_status status;
@@ -142,13 +143,13 @@ static void hear(struct tfos__collective_liveness *liveness, int rank)
     (void)tfos__channel_pump(channel, NULL); // next() gives the failure behind the last message
     while ((status = tfos__channel_next(channel, &message, NULL, NULL, NULL)) == TFOS_OK) {
         const char *type = tfos__json_string_or(message, "type", "");
-        liveness->heard_ms[rank] = tfos__now_ms();
+        liveness->received_ms[rank] = tfos__now_ms();
         if (strcmp(type, "failed") == 0)
             take_failure(liveness, message);
         else if (strcmp(type, "left") == 0)
             take_leave(liveness, rank, message);
         else if (strcmp(type, "heartbeat") == 0)
-            take_beat(liveness, rank, message);
+            take_heartbeat(liveness, rank, message);
         json_decref(message);
     }
     if (status == TFOS_AGAIN || liveness->has_left[rank])
@@ -164,7 +165,7 @@ static void note_end(struct tfos__collective_liveness *liveness, int rank)
     // What it, or rank 0, has said before comes first.
     for (int hub = 0; hub < liveness->roster->size; hub++)
         if (is_watched(liveness, hub))
-            hear(liveness, hub);
+            read_messages(liveness, hub);
     uint64_t left = tfos__collective_segment_get(liveness->segment, index, TFOS__COLLECTIVE_LEFT);
     close(liveness->pid_fds[rank]);
     liveness->pid_fds[rank] = -1;
@@ -188,11 +189,11 @@ static void check_silence(struct tfos__collective_liveness *liveness, int64_t sl
         if (!is_watched(liveness, rank))
             continue;
         if (was_stopped)
-            liveness->heard_ms[rank] = now;
-        if (now - liveness->heard_ms[rank] <= liveness->silence_timeout_ms)
+            liveness->received_ms[rank] = now;
+        if (now - liveness->received_ms[rank] <= liveness->silence_timeout_ms)
             continue;
         snprintf(what, sizeof(what), "has not been heard of for %.10g s",
-                 (double)(now - liveness->heard_ms[rank]) / 1000.0);
+                 (double)(now - liveness->received_ms[rank]) / 1000.0);
         fail_by(liveness, 0, TFOS_CLOSED, rank, what);
         liveness->has_left[rank] = true;
     }
@@ -218,17 +219,17 @@ static void serve(struct tfos__collective_liveness *liveness, int64_t deadline)
         (void)eventfd_read(liveness->wake_fd, &wakes);
     for (int rank = 0; rank < size; rank++) {
         if (slots[rank].revents)
-            hear(liveness, rank);
+            read_messages(liveness, rank);
         if (slots[size + rank].revents)
             note_end(liveness, rank);
     }
 }
 
-static void say_farewell(struct tfos__collective_liveness *liveness, uint64_t first)
+static void send_close(struct tfos__collective_liveness *liveness, uint64_t first)
 {
     send_all(liveness, json_pack("{s:s, s:I}", "type", "left", "first", (json_int_t)first));
     for (int rank = 0; rank < liveness->roster->size; rank++) {
-        tfos__channel_finish(liveness->links->control[rank].channel, FAREWELL_MS);
+        tfos__channel_finish(liveness->links->control[rank].channel, CLOSE_MS);
         liveness->links->control[rank].channel = NULL;
     }
 }
@@ -239,27 +240,27 @@ static void *run(void *argument)
     int64_t timeout_ms = liveness->silence_timeout_ms < liveness->stall_timeout_ms
                              ? liveness->silence_timeout_ms
                              : liveness->stall_timeout_ms;
-    int64_t interval_ms = timeout_ms / BEATS;
-    if (interval_ms < BEAT_MIN_MS)
-        interval_ms = BEAT_MIN_MS;
-    if (interval_ms > BEAT_MAX_MS)
-        interval_ms = BEAT_MAX_MS;
-    int64_t beat_at = tfos__now_ms();
+    int64_t interval_ms = timeout_ms / HEARTBEATS;
+    if (interval_ms < HEARTBEAT_MIN_MS)
+        interval_ms = HEARTBEAT_MIN_MS;
+    if (interval_ms > HEARTBEAT_MAX_MS)
+        interval_ms = HEARTBEAT_MAX_MS;
+    int64_t heartbeat_at = tfos__now_ms();
     for (int rank = 0; rank < liveness->roster->size; rank++)
-        liveness->heard_ms[rank] = beat_at;
+        liveness->received_ms[rank] = heartbeat_at;
     uint64_t leaving;
     while ((leaving = atomic_load(&liveness->leaving)) == 0) {
         int64_t before = tfos__now_ms();
-        if (before >= beat_at) {
-            send_all(liveness, make_beat(liveness));
-            beat_at = before + interval_ms;
+        if (before >= heartbeat_at) {
+            send_all(liveness, make_heartbeat(liveness));
+            heartbeat_at = before + interval_ms;
         }
-        tell_failure(liveness);
-        serve(liveness, beat_at);
+        send_failure(liveness);
+        serve(liveness, heartbeat_at);
         check_silence(liveness, tfos__now_ms() - before);
     }
-    tell_failure(liveness);
-    say_farewell(liveness, leaving);
+    send_failure(liveness);
+    send_close(liveness, leaving);
     return NULL;
 }
 

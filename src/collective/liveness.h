@@ -33,7 +33,7 @@ struct tfos__collective_liveness {
     _Atomic uint64_t leaving; ///< the first operation that this rank takes no part in; 0: it stays
     int pid_fds[TFOS_COLLECTIVE_MAX_RANKS];       ///< owned; of the host's others; -1: not watched
     int64_t judged_us[TFOS_COLLECTIVE_MAX_RANKS]; ///< `blocked_us` when rank 0 last judged
-    int64_t heard_ms[TFOS_COLLECTIVE_MAX_RANKS];
+    int64_t received_ms[TFOS_COLLECTIVE_MAX_RANKS];
     bool has_left[TFOS_COLLECTIVE_MAX_RANKS]; ///< in order, or is known to have ended
 };
 

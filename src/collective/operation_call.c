@@ -131,7 +131,7 @@ enum tfos_status tfos__collective_call_end(struct tfos__collective_call *call,
         tfos__collective_failure_set(&group->failure, call->operation.descriptor.sequence, status,
                                      cause->message);
         status = tfos__collective_failure_check(&group->failure, UINT64_MAX, &first);
-        tfos__collective_failure_await_told(&group->failure);
+        tfos__collective_failure_await_sent(&group->failure);
         char label[TFOS__COLLECTIVE_TEXT_SIZE];
         tfos__fail(err, status, "collective: %s: %s: %s", group->name,
                    tfos__collective_descriptor_label(&call->operation.descriptor, label),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing behind an epoch's end is read before the dataset goes on to the next epoch.
+// Nothing behind an epoch's end is read before the dataset begins the next epoch.
 #include "dataset/batch_queue.h"
 
 #include <string.h>

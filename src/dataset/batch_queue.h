@@ -34,10 +34,10 @@ enum tfos_status tfos__dataset_batch_queue_read(struct tfos__dataset_batch_queue
 enum tfos_status tfos__dataset_batch_queue_await(struct tfos__dataset_batch_queue *queue,
                                                  int64_t deadline, struct tfos_error *err);
 
-/// Until when a node that trains in step waits for rows before it tells the other nodes that it has
-/// none. Spark starts the tasks that feed the nodes one after the other, so the first rows of an
-/// epoch get more time. Later rows, and rows that were waited for in vain, may depend on the next
-/// step of the nodes.
+/// Until when a node that trains in step waits for rows before it reports to the other nodes that
+/// it has none. Spark starts the tasks that feed the nodes one after the other, so the first rows
+/// of an epoch get more time. Later rows, and rows that were waited for in vain, may depend on the
+/// next step of the nodes.
 int64_t tfos__dataset_batch_queue_deadline(const struct tfos__dataset_batch_queue *queue);
 
 /// Moves the next `count` rows, or all that are left, to the slices. The reader counts them as
@@ -57,7 +57,7 @@ void tfos__dataset_batch_queue_drop(struct tfos__dataset_batch_queue *queue);
 /// Goes back to the state in which nothing was read.
 void tfos__dataset_batch_queue_restart(struct tfos__dataset_batch_queue *queue);
 
-/// Goes on to the next epoch, if there is one.
+/// Begins the next epoch, if there is one.
 void tfos__dataset_batch_queue_begin_epoch(struct tfos__dataset_batch_queue *queue);
 
 void tfos__dataset_batch_queue_clear(struct tfos__dataset_batch_queue *queue);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column is measured over all slices. Its memory is lent when it has one span of values and no
-// fill values; otherwise the values are written into one buffer, one copy for each span.
+// A column is measured over all slices. Its tensor refers to the batch's memory when it has one
+// span of values and no fill values; otherwise the values are written into one buffer, one copy for
+// each span.
 #include "dataset/column_tensors.h"
 
 #include <string.h>
@@ -119,17 +120,17 @@ static void set_shape(const struct column *column, struct tfos_tensor *tensor)
 }
 
 // Whether the tensor can use the memory of the batch.
-static bool can_lend(const struct tfos__dataset_column_visitor *visitor)
+static bool can_borrow(const struct tfos__dataset_column_visitor *visitor)
 {
     return visitor->span_count == 1 && visitor->fill_count == 0 &&
            tfos__dataset_element_is_plain(&visitor->element);
 }
 
-static void lend_numbers(const struct tfos__dataset_column_visitor *visitor,
-                         struct tfos__dataset_shared_buffer *lender, struct tfos_tensor *tensor)
+static void borrow_numbers(const struct tfos__dataset_column_visitor *visitor,
+                           struct tfos__dataset_shared_buffer *memory, struct tfos_tensor *tensor)
 {
-    tfos__dataset_shared_buffer_hold(lender);
-    tensor->owner = lender;
+    tfos__dataset_shared_buffer_hold(memory);
+    tensor->owner = memory;
     tensor->data = tfos__arrow_value(&visitor->element.type, visitor->values, visitor->first_value);
     tensor->size = visitor->value_count * (int64_t)tfos__dataset_type_size(tensor->dtype);
 }
@@ -153,9 +154,9 @@ static enum tfos_status make_numbers(struct column *column, struct tfos_tensor *
 }
 
 // Contiguous strings are not copied; only their offsets are, where those have 32 bits.
-static enum tfos_status lend_text(const struct tfos__dataset_column_visitor *visitor,
-                                  struct tfos__dataset_shared_buffer *lender,
-                                  struct tfos_tensor *tensor, struct tfos_error *err)
+static enum tfos_status borrow_text(const struct tfos__dataset_column_visitor *visitor,
+                                    struct tfos__dataset_shared_buffer *memory,
+                                    struct tfos_tensor *tensor, struct tfos_error *err)
 {
     const struct tfos__arrow_type *type = &visitor->element.type;
     int64_t count = visitor->value_count;
@@ -164,12 +165,12 @@ static enum tfos_status lend_text(const struct tfos__dataset_column_visitor *vis
     tensor->size = (count + 1) * (int64_t)sizeof(int64_t);
     tensor->bytes = visitor->values->buffers[2];
     if (type->width == 64) {
-        tfos__dataset_shared_buffer_hold(lender);
-        tensor->owner = lender;
+        tfos__dataset_shared_buffer_hold(memory);
+        tensor->owner = memory;
         tensor->data = tfos__arrow_value(type, visitor->values, visitor->first_value);
         return TFOS_OK;
     }
-    tensor->owner = tfos__dataset_shared_buffer_open((size_t)tensor->size, lender, &data);
+    tensor->owner = tfos__dataset_shared_buffer_open((size_t)tensor->size, memory, &data);
     if (!tensor->owner)
         return no_memory(err);
     int64_t *offsets = (int64_t *)(void *)data;
@@ -227,15 +228,15 @@ static enum tfos_status make_values(struct column *column, struct tfos_tensor *t
     set_shape(column, &tensors[0]);
     if (is_ragged)
         TFOS__TRY(make_splits(column, tensors, err));
-    visitor->is_lent = can_lend(visitor);
-    if (visitor->is_lent && is_text)
-        TFOS__TRY(lend_text(visitor, &column->span_batch->buffer, &tensors[0], err));
-    else if (visitor->is_lent)
-        lend_numbers(visitor, &column->span_batch->buffer, &tensors[0]);
+    visitor->is_borrowed = can_borrow(visitor);
+    if (visitor->is_borrowed && is_text)
+        TFOS__TRY(borrow_text(visitor, &column->span_batch->buffer, &tensors[0], err));
+    else if (visitor->is_borrowed)
+        borrow_numbers(visitor, &column->span_batch->buffer, &tensors[0]);
     else
         TFOS__TRY(is_text ? make_text(column, &tensors[0], err)
                           : make_numbers(column, &tensors[0], err));
-    if (visitor->is_lent && !is_ragged)
+    if (visitor->is_borrowed && !is_ragged)
         return TFOS_OK;
     tfos__dataset_column_visitor_write(visitor);
     TFOS__TRY(visit_all(column, err));

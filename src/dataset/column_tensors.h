@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The tensors of one feature in a batch: the memory of the rows is lent where it is contiguous and
-/// in the tensor's form, otherwise the values are copied.
+/// The tensors of one feature in a batch. They refer to the memory of the rows where it is
+/// contiguous and in the tensor's form; otherwise the values are copied.
 #ifndef TFOS_DATASET_COLUMN_TENSORS_H
 #define TFOS_DATASET_COLUMN_TENSORS_H
 

@@ -43,7 +43,7 @@ void tfos__dataset_column_visitor_write(struct tfos__dataset_column_visitor *vis
 {
     visitor->is_writing = true;
     visitor->value_room = visitor->value_count + visitor->fill_count;
-    visitor->text_room = visitor->is_lent ? 0 : visitor->text_size;
+    visitor->text_room = visitor->is_borrowed ? 0 : visitor->text_size;
     for (int i = 0; i < visitor->feature->level_count; i++)
         visitor->split_rooms[i] = visitor->list_counts[i];
 }
@@ -125,7 +125,7 @@ static void put_values(struct tfos__dataset_column_visitor *visitor, const struc
 
     if (count == 0) // there may be no buffers then
         return;
-    if (visitor->is_lent) {
+    if (visitor->is_borrowed) {
         take_room(visitor, &visitor->value_room, count);
     } else if (!visitor->is_writing) {
         add_up(visitor, &visitor->value_count, count);

@@ -38,7 +38,7 @@ struct tfos__dataset_column_visitor {
     int64_t text_position;
     int64_t *splits[TFOS__LIST_LEVELS]; ///< the end of the last list
     int64_t value_room, text_room, split_rooms[TFOS__LIST_LEVELS];
-    bool is_lent; ///< the values are lent, so that only the splits are written
+    bool is_borrowed; ///< the tensor refers to the values, so that only the splits are written
 };
 
 /// Begins a measuring traversal, with the feature's lengths as targets.

@@ -293,7 +293,7 @@ static bool is_repeat_next(const struct tfos_dataset *dataset)
            options->is_repeat(options->context, tfos__feed_reader_feed(options->reader));
 }
 
-// Goes on to the next epoch, without the rows of this one that are left.
+// Begins the next epoch, without the rows of this one that are left.
 static enum tfos_status end_epoch(struct tfos_dataset *dataset, struct tfos_error *err)
 {
     if (!dataset->options.reader)
@@ -332,7 +332,7 @@ static enum tfos_status begin_batch(struct tfos_dataset *dataset, struct tfos_er
     return TFOS_OK;
 }
 
-// As begin_batch(), and goes on to the next epoch at the end of this one. Keras counts the steps of
+// As begin_batch(), and begins the next epoch at the end of this one. Keras counts the steps of
 // its first pass and takes the same number in each later pass, without asking for the end. So a
 // pass that begins after the steps of an epoch continues behind that epoch's end: when nothing is
 // left of it, and when it is longer than the first of the epochs that it repeats, and more of them

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Step agreement: nodes that train in step decide together how many batches each gives out before
+/// Step agreement: nodes that train in step decide together how many batches each produces before
 /// the next exchange. A node that has too few rows pads its batches with rows of zeros.
 ///
 /// One exchange covers up to TFOS__STEP_LOOKAHEAD steps, so that its cost is spread over them.
@@ -43,8 +43,8 @@ enum tfos_status tfos__dataset_step_agreement_reach(struct tfos__dataset_step_ag
                                                     const struct tfos__dataset_step_report *report,
                                                     struct tfos_error *err);
 
-/// Tells nodes that go on in the epoch that this one does not, unless they know it, or it has not
-/// begun. They fail then.
+/// Notifies nodes that continue the epoch that this one does not, unless they know it, or it has
+/// not begun. They fail then.
 void tfos__dataset_step_agreement_leave(struct tfos__dataset_step_agreement *agreement);
 
 /// With PAD, at the end of an epoch that repeats another: the steps of padding that make it as long
@@ -52,7 +52,7 @@ void tfos__dataset_step_agreement_leave(struct tfos__dataset_step_agreement *agr
 int64_t
 tfos__dataset_step_agreement_missing_steps(const struct tfos__dataset_step_agreement *agreement);
 
-/// Goes on to the next epoch, which may have the rows of this one again.
+/// Begins the next epoch, which may have the rows of this one again.
 void tfos__dataset_step_agreement_begin_epoch(struct tfos__dataset_step_agreement *agreement,
                                               bool is_repeat);
 

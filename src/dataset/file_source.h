@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The rows of the files of one pass, as the `next` of a dataset's options. One or several readers
-/// read the files, each every n-th file, and their batches are given out in turn, so the order does
+/// read the files, each every n-th file, and their batches are returned in turn, so the order does
 /// not depend on which thread is faster.
 ///
-/// The source remembers where its readers were before the oldest batch of which rows have not been
+/// The source keeps the places of its readers before the oldest batch of which rows have not been
 /// given out. Reading from there on gives those rows again.
 #ifndef TFOS_DATASET_FILE_SOURCE_H
 #define TFOS_DATASET_FILE_SOURCE_H
@@ -39,7 +39,7 @@ struct tfos__dataset_file_source {
     struct tfos__buffer reads; ///< of what was given out, from the oldest that has rows left on
     int64_t first;             ///< number of the oldest one in the pass
     bool has_begun;
-    enum tfos_status failure; ///< kept: other readers would go on without this one's rows
+    enum tfos_status failure; ///< kept: other readers would continue without this one's rows
     struct tfos_error failure_error;
     pthread_mutex_t mutex; ///< guards what readers with a thread have read
     pthread_cond_t changed;

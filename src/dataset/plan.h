@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The plan of a dataset: the features that it gives out. It follows from a schema and the user's
+/// The plan of a dataset: the features of its batches. It follows from a schema and the user's
 /// options; where lengths of lists matter, the first rows decide.
 #ifndef TFOS_DATASET_PLAN_H
 #define TFOS_DATASET_PLAN_H

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A round has up to three exchanges, so that their size does not grow with the number of nodes: the
-// digests of all plans; unless all have the same one, the plan of one node, drawn by lot; unless
-// the others have none, in what theirs differ from it. All nodes decide by the same values.
+// digests of all plans; unless all have the same one, the plan of one node, chosen at random;
+// unless the others have none, in what theirs differ from it. All nodes decide by the same values.
 #include "dataset/plan_agreement.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,10 +11,10 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "dataset/dataset_step_agreement.h"
 
 #define REASON_SIZE 800 // bytes that fit an error's message
-#define DIGEST_SIZE 65  // hexadecimal digits of SHA-256, with NUL
 
 static enum tfos_status exchange(const struct tfos__dataset_plan_agreement *agreement,
                                  const char *subject, json_t *value, json_t **out,
@@ -61,30 +60,24 @@ static enum knowledge knowledge_of(const struct tfos__dataset_plan *plan)
     return tfos__dataset_plan_follows_rows(plan) ? KNOWS_ROWS : KNOWS_ALL;
 }
 
-static enum tfos_status compute_digest(const json_t *layout, char digest[DIGEST_SIZE],
-                                       struct tfos_error *err)
+static enum tfos_status print_digest(const json_t *layout, char digest[TFOS__DIGEST_TEXT],
+                                     struct tfos_error *err)
 {
-    unsigned char code[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
     char *text = tfos__json_text(layout);
 
     if (!text)
         return tfos__no_memory(err, "dataset", "an exchange");
-    bool is_made = EVP_Digest(text, strlen(text), code, &size, EVP_sha256(), NULL) &&
-                   2 * size + 1 == DIGEST_SIZE;
+    struct tfos_view view = {text, strlen(text)};
+    enum tfos_status status = tfos__text_print_digest(view, "dataset", digest, err);
     tfos__free(text);
-    if (!is_made)
-        return tfos__fail(err, TFOS_IO, "dataset: cannot compute a plan's digest");
-    for (unsigned int i = 0; i < size; i++)
-        snprintf(digest + (size_t)2 * i, 3, "%02x", code[i]);
-    return TFOS_OK;
+    return status;
 }
 
 static enum tfos_status send_digest(const struct tfos__dataset_plan_agreement *agreement,
                                     struct poll *poll, json_t **values, struct tfos_error *err)
 {
     enum knowledge knowledge = knowledge_of(agreement->own);
-    char digest[DIGEST_SIZE];
+    char digest[TFOS__DIGEST_TEXT];
 
     if (getrandom(&poll->lot, sizeof(poll->lot), 0) != (ssize_t)sizeof(poll->lot))
         return tfos__fail_errno(err, TFOS_IO, "dataset: cannot draw lots");
@@ -93,7 +86,7 @@ static enum tfos_status send_digest(const struct tfos__dataset_plan_agreement *a
         poll->layout = tfos__dataset_plan_write(agreement->own, err);
         if (!poll->layout)
             return TFOS_INVALID;
-        TFOS__TRY(compute_digest(poll->layout, digest, err));
+        TFOS__TRY(print_digest(poll->layout, digest, err));
     }
     json_t *value = json_pack("{s:i, s:b, s:i, s:i, s:I, s:s?}", "uneven",
                               (int)agreement->options->uneven, "over", (int)agreement->is_over,

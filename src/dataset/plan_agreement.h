@@ -31,7 +31,7 @@ struct tfos__dataset_plan_agreement {
 enum tfos__dataset_plan_agreement_next {
     TFOS__PLAN_WAIT,       ///< wait for rows
     TFOS__PLAN_LEAVE_OPEN, ///< decide without rows: this epoch has none
-    TFOS__PLAN_NEXT_EPOCH  ///< go on to the next epoch: this one has no rows, and no known schema
+    TFOS__PLAN_NEXT_EPOCH  ///< begin the next epoch: this one has no rows, and no known schema
 };
 
 /// Runs a round. Makes the common plan, sorted, which the caller clears. Lists of different lengths

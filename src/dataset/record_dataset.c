@@ -98,7 +98,8 @@ enum tfos_status tfos_record_dataset_open(const struct tfos_record_dataset_optio
     *record = (struct tfos_record_reader_options){.compression = record->compression,
                                                   .mode = record->mode,
                                                   .max_record_size = record->max_record_size};
-    // A batch that is read has the rows of one that is given out, so that its memory is lent.
+    // A batch that is read has the rows of one that is returned, so that its memory is used in
+    // place.
     reading.batch_rows = options->rows.shuffle_rows > 0 ? SHUFFLED_ROWS : options->rows.batch_size;
     reading.batch_size = READ_SIZE;
     TFOS__TRY(tfos__dataset_file_set_open(options, &reading, &set, err));

@@ -162,7 +162,7 @@ static enum tfos_status compact(struct tfos__dataset_shuffle_buffer *buffer,
     return status;
 }
 
-// Whether all rows of the batch have been added, so that it may be given up.
+// Whether all rows of the batch have been added, so that it may be released.
 static bool is_added(const struct tfos__dataset_shuffle_batch *rows)
 {
     return rows->added_count == rows->batch->array.length;

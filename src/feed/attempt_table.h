@@ -23,7 +23,7 @@ struct tfos__feed_attempt {
     bool has_results; ///< when its attempt is closed nobody asks what became of it
     uint64_t last_channel,
         last_head; ///< where the latest closed attempt ended; see before_channel of a channel
-    struct tfos__feed_connection *connection; ///< of the living attempt, or NULL
+    struct tfos__feed_connection *connection; ///< of the open attempt, or NULL
 };
 
 /// The entry of a partition, or NULL when nothing is known of it.
@@ -40,7 +40,7 @@ enum tfos_status tfos__feed_attempt_table_get(struct tfos__partition_table *tabl
 /// Attempts below `attempt` may publish nothing more.
 void tfos__feed_attempt_fence(struct tfos__feed_attempt *entry, int64_t attempt);
 
-/// Forgets the partitions of feeds up to `feed` that have no living attempt.
+/// Forgets the partitions of feeds up to `feed` that have no open attempt.
 void tfos__feed_attempt_table_forget(struct tfos__partition_table *table, int64_t feed);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "feed/schema.h"
 
-/// Who is told about a decoded batch: `use`, which may be NULL, when rows of it have been used, and
-/// `release` once no view of it is left.
+/// The owner of a decoded batch's memory, which it notifies: `use`, which may be NULL, when rows of
+/// it have been used, and `release` once no view of it is left.
 struct tfos__feed_batch_owner {
     void (*use)(void *holder, uint64_t sequence, uint64_t rows);
     void (*release)(void *holder, uint64_t sequence);

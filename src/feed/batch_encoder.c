@@ -43,10 +43,7 @@ enum tfos_status tfos__feed_batch_encoder_begin(struct tfos__feed_batch_encoder 
         return tfos__fail(err, TFOS_INVALID, "feed: a batch with length %lld and offset %lld",
                           (long long)array->length, (long long)array->offset);
     enum tfos_status status = tfos__arrow_schema_encode(schema, &encoder->scratch, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "feed");
-        return status;
-    }
+    TFOS__TRY(tfos__fail_in(err, status, "feed"));
     size_t size = tfos__buffer_size(&encoder->scratch);
     if (encoder->schema.field_count > 0 && size == tfos__buffer_size(&encoder->schema_body) &&
         memcmp(encoder->scratch.data, encoder->schema_body.data, size) == 0)

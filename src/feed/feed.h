@@ -3,9 +3,8 @@
 /// memory, or from another machine over TCP, and results back. Three parties:
 ///
 ///   writer  in a Spark task: opens a channel to one node and appends batches to it;
-///   host    in the node: makes channels (a channel is a ring in a memfd for one writer), hands
-///   their
-///           descriptors to both sides, fences superseded attempts, notices what died;
+///   host    in the node: makes channels (a channel is a ring in a memfd for one writer), passes
+///           their descriptors to both sides, fences superseded attempts, detects ends;
 ///   reader  in the trainer: takes batches from all channels, in place, and puts results back.
 ///
 /// <tfos/feed.h> says what a batch is and has what users do with a reader; here is the rest.
@@ -62,8 +61,8 @@ int64_t tfos__feed_writer_row_count(const struct tfos__feed_writer *writer);
 /// reader use each batch as it lies, without a copy.
 int64_t tfos__feed_writer_batch_rows(const struct tfos__feed_writer *writer);
 
-/// Rows of a step that the reader takes together with the readers of other nodes; -1: it reads at
-/// its own pace; 0: nobody reads yet.
+/// Rows of a step that the reader takes together with the readers of other nodes; -1: it reads
+/// independently; 0: there is no reader yet.
 int64_t tfos__feed_writer_step_rows(const struct tfos__feed_writer *writer);
 
 /// Waits until it is known how the reader reads: step_rows() is not 0. Statuses as for append().
@@ -103,7 +102,7 @@ TFOS_MUST_CHECK enum tfos_status tfos__feed_reader_add_channel(struct tfos_feed_
                                                                int channel, int fd,
                                                                struct tfos_error *err);
 
-/// The feed whose items next() gives out, or that it gives out next. Any thread.
+/// The feed whose items next() returns, or that it returns next. Any thread.
 int64_t tfos__feed_reader_feed(struct tfos_feed_reader *reader);
 
 /// Tells writers how many rows the batches have that are made of what next() gives, so that they
@@ -111,8 +110,8 @@ int64_t tfos__feed_reader_feed(struct tfos_feed_reader *reader);
 void tfos__feed_reader_set_batch_rows(struct tfos_feed_reader *reader, int64_t row_count);
 
 /// Tells writers how many rows the reader takes at a step which it takes together with the readers
-/// of other nodes, so that they all get equally many; -1: it reads at its own pace, which counts
-/// also once next() is called without it. Any thread, at any time.
+/// of other nodes, so that they all get equally many; -1: it reads independently, as it also does
+/// where next() is called before this. Any thread, at any time.
 void tfos__feed_reader_set_step_rows(struct tfos_feed_reader *reader, int64_t row_count);
 
 /// Ends the reader. Arrays given out stay as they are until they are released. NULL is accepted.
@@ -142,7 +141,7 @@ enum tfos__feed_state {
 
 enum tfos__feed_event_kind {
     TFOS__FEED_CHANNEL_OPENED =
-        1, ///< `channel`, `fd`: to be handed to the reader; fd stays the host's
+        1, ///< `channel`, `fd`: to be passed to the reader; fd stays the host's
     TFOS__FEED_ATTEMPT_CLOSED =
         2, ///< an attempt ended: feed, partition, attempt, rows, written, complete
     TFOS__FEED_STALLED =
@@ -199,7 +198,7 @@ TFOS_MUST_CHECK enum tfos_status tfos__feed_host_next_event(struct tfos__feed_ho
                                                             struct tfos__feed_event *event,
                                                             struct tfos_error *err);
 
-/// Of all queues. `message` (copied) is what writers are told when the state is FAILED.
+/// Of all queues. `message` (copied) is sent to writers when the state is FAILED.
 void tfos__feed_host_set_state(struct tfos__feed_host *host, enum tfos__feed_state state,
                                const char *message);
 
@@ -207,8 +206,8 @@ void tfos__feed_host_set_state(struct tfos__feed_host *host, enum tfos__feed_sta
 void tfos__feed_host_end_epoch(struct tfos__feed_host *host, const char *queue, int64_t feed);
 
 /// Feeds of `queue` up to `feed` have been fed completely; this one was a batch of a stream. The
-/// reader goes on to the next without an end of its epoch, which is that of all feeds to come and
-/// ends with ENDED.
+/// reader continues with the next without an end of its epoch, which is that of all feeds to come
+/// and ends with ENDED.
 void tfos__feed_host_end_batch(struct tfos__feed_host *host, const char *queue, int64_t feed);
 
 /// Supersedes attempts of (queue, feed, partition) below `attempt`, all four as in `*attempt` (a

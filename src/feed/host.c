@@ -170,7 +170,8 @@ static void set_timer(struct tfos__feed_host *host)
     host->is_timer_on = is_wanted;
 }
 
-// A trainer reads its queues by turns: while it gets on with one, writers of the others wait on.
+// A trainer reads its queues in turn: while it makes progress with one, writers of the others keep
+// waiting.
 static void note_progress(struct tfos__feed_host *host)
 {
     for (int i = 0; i < host->names.count; i++) {

@@ -95,7 +95,7 @@ void tfos__feed_connection_check_proxy(struct tfos__feed_connection *connection)
 /// itself, or ends where it waits.
 void tfos__feed_connection_dismiss(struct tfos__feed_connection *connection, json_t *message);
 
-/// Hands channels to those who wait, in the order in which they came.
+/// Assigns channels to connections that wait for one, in the order in which they came.
 void tfos__feed_host_serve(struct tfos__feed_host *host);
 
 /// Ends the connection's attempt: fences it and keeps its count. Emits an event if `is_announced`.

@@ -177,7 +177,7 @@ static void close_transport(struct tfos__feed_writer *writer, json_t *message)
 {
     tfos__feed_local_writer_clear(&writer->local.writer);
     tfos__feed_control_release(writer->local.control);
-    // The mappings are gone before the node hears of it and hands the channel to another writer.
+    // Unmapped before the node is notified and gives the channel to another writer.
     // The end of the connection would say the same.
     if (message)
         (void)tfos__feed_writer_send_frame(writer, message, NULL);

@@ -273,7 +273,7 @@ static enum tfos_status give_epoch_end(struct tfos_feed_reader *reader, struct t
     return TFOS_OK;
 }
 
-// Whether the reader's feed is a batch of a stream, whose epoch goes on when it is complete.
+// Whether the reader's feed is a batch of a stream, whose epoch continues when it is complete.
 static bool is_in_stream(const struct tfos_feed_reader *reader)
 {
     int64_t stream_feed = atomic_load(&reader->control->page->stream_feed);
@@ -381,7 +381,7 @@ static void wait_for_rows(struct tfos_feed_reader *reader, uint32_t value, int t
                               (uint64_t)(tfos__now_us() - begin_us), memory_order_relaxed);
 }
 
-// Writers wait to hear how the reader reads.
+// Writers wait until it is known how the reader reads.
 static void begin_reading(struct tfos_feed_reader *reader)
 {
     _Atomic int64_t *step_rows = &reader->control->page->step_rows;
@@ -460,9 +460,7 @@ static enum tfos_status check_wait(const struct tfos__feed_reader_channel *chann
     enum tfos_status status = tfos__wait_check(wait, err);
     if (status == TFOS_OK && tfos__remaining_ms(wait->deadline) == 0)
         status = tfos__fail(err, TFOS_TIMEOUT, "the task took no results in time");
-    if (status < 0)
-        tfos__fail_prefix(err, "feed: partition %lld", (long long)channel->partition);
-    return status;
+    return tfos__fail_in(err, status, "feed: partition %lld", (long long)channel->partition);
 }
 
 // Waits for space in the channel's result ring.

@@ -15,8 +15,8 @@ struct tfos__feed_reader_channel {
     int number;                        ///< the host's
     struct tfos__feed_channel *shared; ///< counted
     struct tfos__feed_schema schema;
-    uint64_t burst_size; ///< bytes given out since the reader came to this channel
-    int handle;          ///< of the attempt at hand; -1 before the first
+    uint64_t burst_size; ///< bytes returned since the reader switched to this channel
+    int handle;          ///< of the current attempt; -1 before the first
     int64_t feed, partition, attempt;
     int64_t row; ///< number of the attempt's first row on this channel
     int64_t given_count, answered_count;

@@ -266,7 +266,7 @@ void tfos__feed_remote_proxy_send(struct tfos__feed_remote_proxy *proxy, json_t 
     pthread_mutex_unlock(&proxy->mutex);
 }
 
-// Tells the writer how far its reader is: at least once a second, and at once when it asks, when
+// Sends the writer its reader's progress: at least once a second, and at once when it asks, when
 // the partition's end is in the ring, or the reader's batches or steps change.
 static enum tfos_status report_progress(struct tfos__feed_remote_proxy *proxy,
                                         struct tfos_error *err)
@@ -396,8 +396,8 @@ static void check_state(struct tfos__feed_remote_proxy *proxy)
         tfos__feed_remote_proxy_send(proxy, json_pack("{ss}", "type", "fenced"), true);
 }
 
-// While the ring is full, a writer that asks for an explanation cannot be heard, because its
-// message is behind its rows: the proxy asks in its place, after the same time.
+// While the ring is full, a writer's request for an explanation is not read, because it
+// is behind its rows: the proxy asks in its place, after the same time.
 static void check_stall(struct tfos__feed_remote_proxy *proxy)
 {
     const struct tfos__feed_channel *last = tfos__feed_local_writer_last(&proxy->writer);
@@ -412,7 +412,7 @@ static void check_stall(struct tfos__feed_remote_proxy *proxy)
     }
 }
 
-// Stops reading, and tells the writer why.
+// Stops reading, and sends the writer the reason.
 static void stop_reading(struct tfos__feed_remote_proxy *proxy, enum tfos_status status,
                          const struct tfos_error *err)
 {

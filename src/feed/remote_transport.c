@@ -170,7 +170,7 @@ static enum tfos_status read_in(struct tfos__feed_writer *writer, struct tfos_er
 static enum tfos_status check(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     if (writer->final_status == TFOS_OK) {
-        // A result that waits keeps what is behind it from being read: next_result() goes on.
+        // Nothing is read behind a result that waits: next_result() continues from there.
         enum tfos_status status = read_in(writer, err);
         if (status < 0)
             return status;

@@ -54,20 +54,13 @@ static enum tfos_status replace(struct tfos__feed_schema *schema, struct ArrowSc
     return status;
 }
 
-static enum tfos_status pass_on(enum tfos_status status, struct tfos_error *err)
-{
-    if (status < 0)
-        tfos__fail_prefix(err, "feed");
-    return status;
-}
-
 enum tfos_status tfos__feed_schema_take(struct tfos__feed_schema *schema,
                                         const struct ArrowSchema *arrow, struct tfos_error *err)
 {
     struct ArrowSchema tree;
 
     TFOS__TRY(tfos_arrow_schema_copy(arrow, &tree, err));
-    return pass_on(replace(schema, &tree, err), err);
+    return tfos__fail_in(err, replace(schema, &tree, err), "feed");
 }
 
 enum tfos_status tfos__feed_schema_decode(struct tfos__feed_schema *schema, const uint8_t *body,
@@ -79,7 +72,7 @@ enum tfos_status tfos__feed_schema_decode(struct tfos__feed_schema *schema, cons
     if (status == TFOS_OK)
         status = replace(schema, &tree, err);
     // What does not fit together is a peer's mistake.
-    return pass_on(status == TFOS_INVALID ? TFOS_CORRUPT : status, err);
+    return tfos__fail_in(err, status == TFOS_INVALID ? TFOS_CORRUPT : status, "feed");
 }
 
 void tfos__feed_schema_clear(struct tfos__feed_schema *schema)

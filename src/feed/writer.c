@@ -106,7 +106,7 @@ static enum tfos_status take_piece(struct tfos__feed_writer *writer,
     return skip(writer);
 }
 
-// Goes on to the next batch of results that has come. AGAIN: none.
+// Skips to the next batch of results that has come. AGAIN: none.
 static enum tfos_status find_result(struct tfos__feed_writer *writer,
                                     const struct tfos__feed_record **record, const uint8_t **body,
                                     struct tfos_error *err)
@@ -134,7 +134,7 @@ static bool has_result(struct tfos__feed_writer *writer)
     const struct tfos__feed_record *record = NULL;
     const uint8_t *body = NULL;
 
-    // A broken ring counts as a result: next_result() tells.
+    // A broken ring counts as a result: next_result() reports it.
     return writer->has_results && find_result(writer, &record, &body, NULL) != TFOS_AGAIN;
 }
 
@@ -312,7 +312,7 @@ enum tfos_status tfos__feed_writer_finish(struct tfos__feed_writer *writer, stru
     return status;
 }
 
-// Takes the body of the batch at hand; an empty one stands for the pieces that came before.
+// Takes the body of the current batch; an empty one means that the pieces before it are the body.
 static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_t **body,
                                   uint64_t *size, struct tfos__feed_batch_owner *owner,
                                   struct tfos_error *err)
@@ -330,7 +330,7 @@ static enum tfos_status take_body(struct tfos__feed_writer *writer, const uint8_
     return TFOS_OK;
 }
 
-// Gives out the next batch of results that has come. AGAIN: none.
+// Returns the next batch of results that has come. AGAIN: none.
 static enum tfos_status take_result(struct tfos__feed_writer *writer, struct ArrowSchema *schema,
                                     struct ArrowArray *array, struct tfos_error *err)
 {

@@ -76,8 +76,8 @@ struct tfos__feed_remote_state {
     struct tfos__feed_record_stream stream;
     uint64_t ring_limit;           ///< largest ring that the node may have for this writer
     uint8_t *body;                 ///< owned; the record that comes in
-    int64_t taken_count;           ///< rows that the reader has taken, as the node last told
-    int64_t batch_rows, step_rows; ///< of the reader, as the node last told
+    int64_t taken_count;           ///< rows that the reader has taken, by the node's last report
+    int64_t batch_rows, step_rows; ///< of the reader, by the same report
     int64_t published_row;         ///< the same
     int64_t others;                ///< goes up while the node's other queues are read
     uint64_t progress;

@@ -35,12 +35,8 @@ enum tfos_status tfos__feed_writer_end(struct tfos__feed_writer *writer, enum tf
 enum tfos_status tfos__feed_writer_check_interrupt(struct tfos__feed_writer *writer,
                                                    struct tfos_error *err)
 {
-    enum tfos_status status = tfos__wait_check(&writer->wait, err);
-
-    if (status < 0)
-        tfos__fail_prefix(err, "feed: partition %lld at %s", (long long)writer->partition,
-                          writer->place);
-    return status;
+    return tfos__fail_in(err, tfos__wait_check(&writer->wait, err), "feed: partition %lld at %s",
+                         (long long)writer->partition, writer->place);
 }
 
 // The status that a refusal names.
@@ -220,7 +216,8 @@ static enum tfos_status connect_node(const struct tfos_feeder_options *options,
     return status;
 }
 
-// Waits until a channel is free: as long as the node says, now and then, that its reader goes on.
+// Waits until a channel is free: as long as the node reports, now and then, that its reader makes
+// progress.
 static enum tfos_status wait_for_channel(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     int64_t deadline = tfos__deadline(writer->timeout_ms);
@@ -279,7 +276,7 @@ void tfos__feed_writer_close(struct tfos__feed_writer *writer)
 {
     if (!writer)
         return;
-    // Nobody hears it of a writer that has got no channel.
+    // Not sent by a writer that has got no channel.
     json_t *message = writer->ring_size == 0 ? NULL
                                              : json_pack("{ss sb sI}", "type", "close", "complete",
                                                          writer->is_finished, "rows",

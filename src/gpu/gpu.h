@@ -27,8 +27,8 @@ void tfos__gpu_allocation_rename(struct tfos_gpu_allocation *allocation, const c
 const struct tfos_gpu *tfos__gpu_allocation_gpu(const struct tfos_gpu_allocation *allocation,
                                                 int place);
 
-/// A thread that looks at the GPUs of an allocation each second: a driver that stands still holds
-/// up nobody else.
+/// A thread that samples the GPUs of an allocation each second: a driver that hangs blocks only
+/// this thread.
 struct tfos__gpu_sampler;
 
 /// What it saw last of one GPU.

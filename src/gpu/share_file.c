@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record stands at the first unit of each lock; the kernel joins locks of one holder that touch.
+// A record is at the first unit of each lock; the kernel joins locks of one holder that touch.
 // It is written before the lock is taken, under the folder's lock: whoever finds a unit locked
 // reads the record of its holder, and no earlier one's.
 #include "gpu/share_file.h"

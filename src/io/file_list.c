@@ -179,7 +179,7 @@ static enum tfos_status resolve_braces(struct finder *finder, const char *name,
     return TFOS_OK;
 }
 
-// Finds what a name stands for of which the first `settled` bytes are no pattern.
+// Finds the files of a name of which the first `settled` bytes are no pattern.
 static enum tfos_status resolve(struct finder *finder, const char *name, size_t settled,
                                 struct tfos_error *err)
 {
@@ -234,8 +234,8 @@ static enum tfos_status resolve_encoded(struct finder *finder, const char *name,
     return status;
 }
 
-static enum tfos_status say_missing(const struct finder *finder, const char *name,
-                                    struct tfos_error *err)
+static enum tfos_status fail_missing(const struct finder *finder, const char *name,
+                                     struct tfos_error *err)
 {
     const char *detail = "";
     if (finder->takes_all)
@@ -258,7 +258,7 @@ static enum tfos_status find(struct finder *finder, const char *name, const char
     bool is_pattern = *tfos__io_pattern_find(path + offset) != '\0';
     if (finder->list->count == 0 && (is_pattern || finder->has_folder || finder->takes_all ||
                                      finder->system != &tfos__io_local_files))
-        return say_missing(finder, name, err);
+        return fail_missing(finder, name, err);
     if (finder->list->count == 0)
         return keep(finder->list, tfos__strdup(path), err);
     sort(finder->list);

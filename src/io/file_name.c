@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns match character by character; after a `*` that took too little, matching goes on there
-// with one character more.
+// Patterns match character by character; after a `*` that took too little, matching resumes
+// there with one character more.
 #include "io/file_name.h"
 
 #include <stdint.h>

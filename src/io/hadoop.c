@@ -22,7 +22,7 @@
 // again five times by the call; one in safe mode by the call alone.
 #define RETRY_POLICY "dfs.client.retry.policy"
 #define RETRIES "1000,5"
-#define DEFAULT_RETRIES "10000,6,60000,10" // Hadoop's own, which it does not use unless told to
+#define DEFAULT_RETRIES "10000,6,60000,10" // Hadoop's own, which it uses only where it is set
 
 struct tfos__hadoop tfos__hadoop;
 
@@ -274,7 +274,7 @@ static char *get_path(struct tfos__jni *env, void *path)
     return tfos__io_jvm_get_text(env, text);
 }
 
-// Hands the next entry on. END: there is none.
+// Passes the next entry to `take`. END: there is none.
 static enum tfos_status take_next(const struct tfos__hadoop_call *call, void *iterator,
                                   const char *folder, tfos_file_taker *take, void *entries,
                                   struct tfos_error *err)

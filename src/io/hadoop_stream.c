@@ -284,7 +284,7 @@ static enum tfos_status write_java(struct hadoop_stream *file, struct tfos__jni 
     return status;
 }
 
-// Hands on what was gathered, and then `size` bytes.
+// Writes what was gathered, and then `size` bytes.
 static enum tfos_status write_through(struct hadoop_stream *file, const void *data, size_t size,
                                       struct tfos_error *err)
 {
@@ -359,7 +359,7 @@ static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_erro
     return status;
 }
 
-// What was not finished is given up: an object store forgets it, and elsewhere it is deleted unless
+// What was not finished is discarded: an object store drops it, and elsewhere it is deleted unless
 // it has the file's own name.
 static void give_up(struct hadoop_stream *file, struct tfos__jni *env)
 {

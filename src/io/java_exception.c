@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an exception stands for follows from the first class that is known: of the exception, of
+// The status of an exception follows from the first class that is known: of the exception, of
 // those that it derives from, and then of its causes. What a name node has thrown is named in the
 // RemoteException that it comes in.
 #include "io/java_exception.h"

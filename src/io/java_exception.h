@@ -11,7 +11,7 @@
 /// Finds what check() calls. False with an exception. Once, before others call.
 bool tfos__io_java_exceptions_find(struct tfos__jni *env);
 
-/// OK, or, where there is an exception, the failure that it stands for, `hadoop: ` with the words
+/// OK, or, where there is an exception, the failure that it means, `hadoop: ` with the words
 /// of `format` and the cause; it is cleared.
 enum tfos_status tfos__io_java_check(struct tfos__jni *env, struct tfos_error *err,
                                      const char *format, ...) __attribute__((format(printf, 3, 4)));

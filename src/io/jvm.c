@@ -78,12 +78,12 @@ bool tfos_hadoop_is_configured(void)
 
 // ---- starting one
 
-// The options of LIBHDFS_OPTS, which `copy` has, come last: they have the last word.
+// The options of LIBHDFS_OPTS, which `copy` has, come last: they override the others.
 static int fill_options(struct tfos__java_vm_option options[MOST_OPTIONS], char *class_path,
                         char *copy)
 {
-    // Signals are the program's: -Xrs. Files of statistics are for servers. What fails is told by
-    // the library, and needs no stacks of Java's before it; and setting Log4j 2 up takes long.
+    // Signals are the program's: -Xrs. Files of statistics are for servers. The library
+    // reports what fails, without Java's stacks before it; and setting Log4j 2 up takes long.
     static const char *const fixed[] = {
         "-Xrs",
         "-Xmx512m",

@@ -7,7 +7,7 @@
 
 extern struct tfos_file_system tfos__io_local_files;
 
-/// The status that the errno of a failed call on a file stands for.
+/// The status for the errno of a failed call on a file.
 enum tfos_status tfos__io_status_of_errno(void);
 
 /// Opens files of this machine: as tfos_stream_open_reader() and tfos_stream_open_writer().

@@ -91,11 +91,11 @@ static enum tfos_status read_tensorboard(struct tfos__node_config *config, struc
     TFOS__TRY(check_argv(argv, "tensorboard.argv", err));
     if (json_object_get(tensorboard, "port")) {
         enum tfos_status status =
-            tfos__json_get_int(tensorboard, "port", 0, PORT_MAX, &config->board_port, err);
+            tfos__json_get_int(tensorboard, "port", 0, PORT_MAX, &config->tensorboard_port, err);
         TFOS__TRY(tfos__fail_in(err, status, "tensorboard"));
     }
-    config->board_log_directory = tfos__json_string_or(tensorboard, "log_directory", NULL);
-    config->board_argv = argv;
+    config->tensorboard_log_directory = tfos__json_string_or(tensorboard, "log_directory", NULL);
+    config->tensorboard_argv = argv;
     return TFOS_OK;
 }
 

@@ -19,12 +19,12 @@ struct tfos__node_config {
     const char *address; ///< of the rendezvous
     const char *host; ///< to advertise; NULL: the local address of the connection to the rendezvous
     const char *executor;
-    const char *directory;           ///< of the trainer; NULL: the node's
-    const json_t *argv;              ///< of the trainer: strings, at least one
-    const json_t *environment;       ///< name: value or null to unset; NULL: nothing
-    const json_t *board_argv;        ///< TensorBoard's command; NULL: none is wanted
-    int64_t board_port;              ///< 0: any
-    const char *board_log_directory; ///< for the feed's figures; NULL: they are not shown
+    const char *directory;                 ///< of the trainer; NULL: the node's
+    const json_t *argv;                    ///< of the trainer: strings, at least one
+    const json_t *environment;             ///< name: value or null to unset; NULL: nothing
+    const json_t *tensorboard_argv;        ///< TensorBoard's command; NULL: none is wanted
+    int64_t tensorboard_port;              ///< 0: any
+    const char *tensorboard_log_directory; ///< for the feed's figures; NULL: they are not shown
     int64_t executor_id;
     int64_t launch;
     int64_t executor_pid;      ///< 0: not watched

@@ -64,8 +64,8 @@ static enum tfos_status keep_slot(struct tfos__node_queue *queue, int channel, i
     return TFOS_OK;
 }
 
-static enum tfos_status give_slot(struct tfos__node *node, const struct tfos__feed_event *event,
-                                  struct tfos_error *err)
+static enum tfos_status pass_channel(struct tfos__node *node, const struct tfos__feed_event *event,
+                                     struct tfos_error *err)
 {
     struct tfos__node_queue *queue =
         &node->queues[tfos__queue_names_find(&node->queue_names, event->queue)];
@@ -90,12 +90,12 @@ static enum tfos_status follow(struct tfos__node *node, const struct tfos__feed_
 {
     switch (event->kind) {
     case TFOS__FEED_CHANNEL_OPENED:
-        return give_slot(node, event, err);
+        return pass_channel(node, event, err);
     case TFOS__FEED_ATTEMPT_CLOSED:
         report_attempt(node, event);
         break;
     case TFOS__FEED_STALLED:
-        if (node->trainer.is_running)
+        if (node->trainer.child.is_running)
             tfos__node_trainer_ask_stack(node);
         else
             tfos__feed_host_explain(node->feed, "the trainer does not run");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Invariant: while a feeder waits for its node or its driver, it reads the driver's messages and
-// asks its caller whether to go on. Whichever ends the wait first is the reason that the call
-// gives.
+// asks its caller whether to continue. The first of them to end the wait is the reason that the
+// call gives.
 #include <string.h>
 #include <tfos/feeder.h>
 #include <tfos/node.h>

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +25,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/socket.h"
+#include "base/text.h"
 #include "node/config.h"
 
 #define CONNECT_TIMEOUT_MS 30000
@@ -33,7 +33,7 @@
 #define REQUEST_TIMEOUT_MS 10000
 #define IDLE_MS 600000
 #define RETRY_MS 10
-#define DIGEST_SIZE 16 // bytes of the digest that are in the name
+#define DIGEST_LENGTH 32 // digits of the digest that are in the name
 #define NAME_SIZE 80
 
 enum passed { PASSED_LINK, PASSED_STDOUT, PASSED_STDERR, PASSED_COUNT };
@@ -42,17 +42,12 @@ extern char **environ;
 
 // ---- the launcher's side
 
-static bool update(EVP_MD_CTX *digest, const char *text)
+static enum tfos_status append_all(struct tfos__buffer *text,
+                                   const struct tfos__node_strings *strings, struct tfos_error *err)
 {
-    return EVP_DigestUpdate(digest, text, strlen(text) + 1);
-}
-
-static bool update_all(EVP_MD_CTX *digest, const struct tfos__node_strings *strings)
-{
-    bool is_done = true;
-    for (size_t i = 0; is_done && i < strings->count; i++)
-        is_done = update(digest, strings->items[i]);
-    return is_done && update(digest, "");
+    for (size_t i = 0; i < strings->count; i++)
+        TFOS__TRY(tfos__buffer_append(text, strings->items[i], strlen(strings->items[i]) + 1, err));
+    return tfos__buffer_append(text, "", 1, err);
 }
 
 /// "tfos-fork-<executor's pid>-<digest>".
@@ -61,18 +56,19 @@ static enum tfos_status make_name(json_int_t executor_pid,
                                   const struct tfos__node_strings *environment,
                                   char name[NAME_SIZE], struct tfos_error *err)
 {
-    unsigned char code[EVP_MAX_MD_SIZE];
-    EVP_MD_CTX *digest = EVP_MD_CTX_new();
-    bool is_made = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) &&
-                   update_all(digest, arguments) && update_all(digest, environment) &&
-                   EVP_DigestFinal_ex(digest, code, NULL);
-    EVP_MD_CTX_free(digest);
-    if (!is_made)
-        return tfos__no_memory(err, "node", "a digest");
-    int length = snprintf(name, NAME_SIZE, "tfos-fork-%lld-", (long long)executor_pid);
-    for (int i = 0; i < DIGEST_SIZE; i++)
-        length += snprintf(name + length, NAME_SIZE - (size_t)length, "%02x", code[i]);
-    return TFOS_OK;
+    char digest[TFOS__DIGEST_TEXT] = "";
+    struct tfos__buffer text = {0};
+    enum tfos_status status = append_all(&text, arguments, err);
+    if (status == TFOS_OK)
+        status = append_all(&text, environment, err);
+    if (status == TFOS_OK) {
+        struct tfos_view view = {text.data, tfos__buffer_size(&text)};
+        status = tfos__text_print_digest(view, "node", digest, err);
+    }
+    snprintf(name, NAME_SIZE, "tfos-fork-%lld-%.*s", (long long)executor_pid, DIGEST_LENGTH,
+             digest);
+    tfos__buffer_clear(&text);
+    return status;
 }
 
 /// The program that a trainer is, and the environment, in which a variable tells it to be a server.
@@ -111,17 +107,7 @@ static enum tfos_status start_server(const char *name, const struct tfos__node_s
     enum tfos_status status = tfos__listener_open_unix(name, &listener, err);
     if (status < 0)
         return status == TFOS_BUSY ? TFOS_AGAIN : status;
-    struct tfos__spawn_options options = {
-        .argv = arguments->items,
-        .envp = environment->items,
-        .stdin_fd = -1,
-        .stdout_fd = tfos__process_standard_fd(STDOUT_FILENO),
-        .stderr_fd = tfos__process_standard_fd(STDERR_FILENO),
-        .inherited_fds = &listener,
-        .inherited_count = 1,
-        .new_session = true,
-    };
-    status = tfos__process_spawn(&options, &pid, err);
+    status = tfos__process_spawn_session(arguments->items, environment->items, listener, &pid, err);
     close(listener);
     return status;
 }

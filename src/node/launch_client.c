@@ -74,17 +74,7 @@ static enum tfos_status spawn(struct tfos_node_launch *launch, const char *execu
 {
     char verb[] = "node";
     char *argv[] = {(char *)executable, verb, NULL}; // which are not written to
-    struct tfos__spawn_options options = {
-        .argv = argv,
-        .envp = environ,
-        .stdin_fd = -1,
-        .stdout_fd = tfos__process_standard_fd(STDOUT_FILENO),
-        .stderr_fd = tfos__process_standard_fd(STDERR_FILENO),
-        .inherited_fds = &fd,
-        .inherited_count = 1,
-        .new_session = true,
-    };
-    enum tfos_status status = tfos__process_spawn(&options, &launch->pid, err);
+    enum tfos_status status = tfos__process_spawn_session(argv, environ, fd, &launch->pid, err);
     if (status == TFOS_OK)
         status = tfos__process_watch(launch->pid, &launch->pidfd, err);
     return status;

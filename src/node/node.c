@@ -31,8 +31,8 @@ enum slot {
     SLOT_FEED,
     SLOT_TRAINER,
     SLOT_OUTPUT,
-    SLOT_BOARD = SLOT_OUTPUT + TFOS__OUTPUT_STREAMS,
-    SLOT_PROBE = SLOT_BOARD + TFOS__OUTPUT_STREAMS,
+    SLOT_TENSORBOARD = SLOT_OUTPUT + TFOS__OUTPUT_STREAMS,
+    SLOT_PROBE = SLOT_TENSORBOARD + TFOS__OUTPUT_STREAMS,
     SLOT_COUNT
 };
 
@@ -41,14 +41,14 @@ void tfos__node_end(struct tfos__node *node, enum tfos__node_cause cause, int64_
 {
     va_list arguments;
     va_start(arguments, format);
-    if (!node->is_ending && !(node->trainer.pid && !node->trainer.is_running)) {
+    if (!node->is_ending && !(node->trainer.child.pid && !node->trainer.child.is_running)) {
         struct tfos__bounded_text message = {node->end_message, sizeof(node->end_message), 0};
         node->cause = cause;
         tfos__bounded_text_append_list(&message, format, arguments);
     }
     va_end(arguments);
     node->is_ending = true;
-    tfos__node_child_stop(&node->trainer, grace_ms);
+    tfos__node_child_stop(&node->trainer.child, grace_ms);
     tfos__node_child_stop(&node->tensorboard.child,
                           grace_ms < END_GRACE_MS ? grace_ms : END_GRACE_MS);
 }
@@ -75,7 +75,7 @@ static enum tfos_status open_signals(struct tfos__node *node, sigset_t *old_mask
 
 static void reap(struct tfos__node *node)
 {
-    struct tfos__node_child *children[] = {&node->trainer, &node->tensorboard.child};
+    struct tfos__node_child *children[] = {&node->trainer.child, &node->tensorboard.child};
     const struct tfos__node_child *ended;
     while ((ended = tfos__node_child_reap(children, 2, tfos__node_trainer_examine_orphan, node))) {
         if (ended == &node->tensorboard.child)
@@ -119,20 +119,20 @@ static void fill(const struct tfos__node *node, struct pollfd slots[SLOT_COUNT])
     }
     if (node->feed)
         slots[SLOT_FEED].fd = tfos__feed_host_fd(node->feed);
-    if (node->trainer_channel) {
-        slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer_channel);
+    if (node->trainer.channel) {
+        slots[SLOT_TRAINER].fd = tfos__channel_fd(node->trainer.channel);
         slots[SLOT_TRAINER].events = poll_events(tfos__node_trainer_events(node));
     }
-    if (node->output)
-        tfos__node_output_get_poll(node->output, &slots[SLOT_OUTPUT]);
+    if (node->trainer.output)
+        tfos__node_output_get_poll(node->trainer.output, &slots[SLOT_OUTPUT]);
     if (node->tensorboard.output)
-        tfos__node_output_get_poll(node->tensorboard.output, &slots[SLOT_BOARD]);
+        tfos__node_output_get_poll(node->tensorboard.output, &slots[SLOT_TENSORBOARD]);
     if (node->tensorboard.is_probing)
         slots[SLOT_PROBE] = (struct pollfd){.fd = node->tensorboard.probe_fd, .events = POLLOUT};
 }
 
 // Events of those that the node depends on: the executor, senders of signals, and the launcher.
-static void follow_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
+static void handle_owners(struct tfos__node *node, const struct pollfd slots[SLOT_COUNT])
 {
     if (slots[SLOT_EXECUTOR].revents)
         tfos__node_launcher_executor_ended(node);
@@ -149,7 +149,7 @@ static bool must_end(void *context)
     struct pollfd slots[SLOT_COUNT];
     fill(node, slots);
     if (poll(slots, SLOT_COUNT, 0) > 0)
-        follow_owners(node, slots);
+        handle_owners(node, slots);
     return node->is_ending;
 }
 
@@ -164,15 +164,15 @@ static int64_t next_deadline(const struct tfos__node *node)
     // When a driver that is behind takes bytes again, its socket becomes writable.
     if (!node->is_driver_lost && !tfos__node_rendezvous_is_behind(node)) {
         deadline = earlier(deadline, node->heartbeat_at);
-        if (node->output)
-            deadline = earlier(deadline, tfos__node_output_due(node->output));
+        if (node->trainer.output)
+            deadline = earlier(deadline, tfos__node_output_due(node->trainer.output));
     }
-    if (node->trainer.is_running)
-        deadline = earlier(deadline, node->trainer.kill_at);
+    if (node->trainer.child.is_running)
+        deadline = earlier(deadline, node->trainer.child.kill_at);
     if (node->feed)
         deadline =
             earlier(deadline, earlier(node->feed_step_at, tfos__node_trainer_stack_due(node)));
-    deadline = earlier(deadline, node->leftovers_end_at);
+    deadline = earlier(deadline, node->trainer.leftovers_end_at);
     return earlier(deadline, tfos__node_tensorboard_due(&node->tensorboard));
 }
 
@@ -183,13 +183,13 @@ static enum tfos_status tick(struct tfos__node *node, struct tfos_error *err)
         return tfos__fail(err, TFOS_TIMEOUT,
                           "node: the driver at %s did not answer the hello of executor %lld",
                           node->config.address, (long long)node->config.executor_id);
-    tfos__node_child_tick(&node->trainer);
+    tfos__node_child_tick(&node->trainer.child);
     tfos__node_tensorboard_tick(node);
     tfos__node_trainer_tick(node);
-    if (tfos__remaining_ms(node->leftovers_end_at) == 0) {
+    if (tfos__remaining_ms(node->trainer.leftovers_end_at) == 0) {
         struct tfos__node_child *spared[] = {&node->tensorboard.child};
         tfos__node_child_sweep(SIGKILL, spared, 1);
-        node->leftovers_end_at = TFOS__NEVER;
+        node->trainer.leftovers_end_at = TFOS__NEVER;
     }
     if (node->feed && (tfos__remaining_ms(node->feed_step_at) == 0 ||
                        tfos__remaining_ms(tfos__node_trainer_stack_due(node)) == 0))
@@ -198,10 +198,10 @@ static enum tfos_status tick(struct tfos__node *node, struct tfos_error *err)
     return TFOS_OK;
 }
 
-/// Runs until the end has been reached, in order. It fails when the node cannot go on.
+/// Runs until the end has been reached, in order. It fails when the node cannot continue.
 static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
 {
-    while (!node->is_ending || node->trainer.is_running) {
+    while (!node->is_ending || node->trainer.child.is_running) {
         struct pollfd slots[SLOT_COUNT];
         fill(node, slots);
         if (poll(slots, SLOT_COUNT, tfos__remaining_ms(next_deadline(node))) < 0) {
@@ -210,14 +210,14 @@ static enum tfos_status run(struct tfos__node *node, struct tfos_error *err)
             continue;
         }
         if (slots[SLOT_OUTPUT].revents || slots[SLOT_OUTPUT + 1].revents)
-            tfos__node_output_step(node->output);
-        if (slots[SLOT_BOARD].revents || slots[SLOT_BOARD + 1].revents)
+            tfos__node_output_step(node->trainer.output);
+        if (slots[SLOT_TENSORBOARD].revents || slots[SLOT_TENSORBOARD + 1].revents)
             tfos__node_output_step(node->tensorboard.output);
         if (slots[SLOT_PROBE].revents)
             tfos__node_tensorboard_step(node);
         if (slots[SLOT_TRAINER].revents)
             tfos__node_trainer_step(node);
-        follow_owners(node, slots);
+        handle_owners(node, slots);
         if (slots[SLOT_DRIVER].revents)
             TFOS__TRY(tfos__node_rendezvous_step(node, err));
         if (slots[SLOT_FEED].revents)
@@ -255,8 +255,8 @@ static void close_all(struct tfos__node *node)
     tfos__node_launcher_close(node);
     tfos__channel_finish(node->driver, node->is_driver_lost ? 0 : CLOSE_TIMEOUT_MS);
     tfos__node_feed_close(node);
-    tfos__channel_close(node->trainer_channel);
-    tfos__node_output_close(node->output);
+    tfos__channel_close(node->trainer.channel);
+    tfos__node_output_close(node->trainer.output);
     tfos__node_tensorboard_close(&node->tensorboard);
     tfos__node_gpus_close(node);
     const int fds[] = {node->payload_fd, node->signal_fd, node->executor_fd, node->port_fd};
@@ -265,10 +265,10 @@ static void close_all(struct tfos__node *node)
             close(fds[i]);
     }
     json_decref(node->cluster_spec);
-    json_decref(node->report);
-    json_decref(node->steps);
+    json_decref(node->trainer.report);
+    json_decref(node->trainer.steps);
     tfos__free(node->job_name);
-    tfos__free(node->trainer_message);
+    tfos__free(node->trainer.message);
     tfos__node_config_clear(&node->config);
 }
 
@@ -282,7 +282,7 @@ enum tfos_status tfos_node_run(int fd, const struct tfos_node_forker *forker,
         return tfos__no_memory(err, "node", "a node");
     node->forker = forker;
     node->payload_fd = node->signal_fd = node->executor_fd = node->port_fd = -1;
-    node->role_deadline = node->leftovers_end_at = TFOS__NEVER;
+    node->role_deadline = node->trainer.leftovers_end_at = TFOS__NEVER;
     sigset_t old_mask;
     enum tfos_status status = open_signals(node, &old_mask, err);
     if (status == TFOS_OK)
@@ -291,10 +291,10 @@ enum tfos_status tfos_node_run(int fd, const struct tfos_node_forker *forker,
         close(fd);
     if (status == TFOS_OK)
         status = run(node, err);
-    struct tfos__node_child *children[] = {&node->trainer, &node->tensorboard.child};
+    struct tfos__node_child *children[] = {&node->trainer.child, &node->tensorboard.child};
     if (status < 0)
         report_failure(node, status, err->message);
-    else if (!node->trainer.pid)
+    else if (!node->trainer.child.pid)
         report_failure(node, TFOS_CLOSED, node->end_message);
     tfos__node_child_end_all(END_GRACE_MS, children, 2);
     close_all(node);

@@ -34,8 +34,27 @@ enum tfos__node_cause {
     TFOS__CAUSE_DRIVER_LOST
 };
 
+/// The trainer: its process, and what has come from it.
+struct tfos__node_trainer {
+    struct tfos__node_child child;
+    pid_t session;     ///< in which it began
+    int orphan_status; ///< wait status of the last process that failed while the first one of the
+                       ///< trainer ran, forked from that into another session; 0: none did
+    struct tfos__channel *channel; ///< owned; NULL when not running
+    bool is_unread;                ///< messages wait that poll() does not report
+    bool is_given_up;              ///< it missed a message, and was ended
+    bool is_done;                  ///< it has sent `done`
+    char *message;                 ///< owned; its own reason for failing
+    json_t *report;                ///< owned; the last one
+    json_t *steps;                 ///< owned; the figures of its steps so far; NULL: none reported
+    struct tfos__node_output *output; ///< owned
+    bool is_stack_asked;              ///< it was asked for its stack
+    int64_t stack_answer_at;          ///< when the output captured until then is the answer
+    int64_t leftovers_end_at;         ///< when processes that it left are killed; else NEVER
+};
+
 /// TensorBoard beside the trainer. It is a convenience: a failure of it is one warning, and
-/// training goes on. All zero: not wanted or not started.
+/// training continues. All zero: not wanted or not started.
 struct tfos__node_tensorboard {
     struct tfos__node_child child;
     struct tfos__node_output *output; ///< owned; NULL when not running
@@ -86,23 +105,10 @@ struct tfos__node {
     int port_fd; ///< owned: keeps the port from others; -1 once released
     int64_t generation;
     json_t *cluster_spec; ///< owned
-    json_t *report;       ///< owned; the trainer's last report
-    json_t *steps;        ///< owned; how its steps went so far; NULL: it has told nothing
     int64_t role_deadline;
     int64_t heartbeat_at;
 
-    struct tfos__node_child trainer;
-    pid_t trainer_session; ///< that it began in
-    int orphan_status;    ///< wait status of the last process that failed while the trainer's first
-                          ///< one ran, forked from that into another session; 0: none did
-    bool is_trainer_done; ///< it has sent `done`
-    struct tfos__channel *trainer_channel; ///< owned; NULL when not running
-    bool is_trainer_unread;                ///< messages wait that poll() does not report
-    bool is_trainer_given_up;              ///< it missed a message, and was ended
-    struct tfos__node_output *output;      ///< owned
-    char *trainer_message;                 ///< owned; its own reason for failing
-    int64_t leftovers_end_at;              ///< when processes that the trainer left are killed
-
+    struct tfos__node_trainer trainer;
     struct tfos_gpu_allocation *gpus; ///< owned; NULL: it has none
     struct tfos__gpu_sampler
         *gpu_sampler;  ///< owned; NULL before the trainer starts, or without GPUs
@@ -114,8 +120,6 @@ struct tfos__node {
     struct tfos__node_queue queues[TFOS__QUEUE_LIMIT];
     uint32_t was_drained, was_terminated; ///< as of the last heartbeat, a bit for each queue
     int64_t feed_step_at;
-    bool is_stack_asked;     ///< the trainer was asked where it is
-    int64_t stack_answer_at; ///< when what has come is the answer
 
     struct tfos__node_tensorboard tensorboard;
 
@@ -156,7 +160,7 @@ enum tfos_status tfos__node_rendezvous_join(struct tfos__node *node, const struc
 /// Queues a message (reference taken over), unless the driver has gone.
 void tfos__node_rendezvous_send(struct tfos__node *node, json_t *message);
 
-/// Reads and follows the driver's messages. It fails when the node cannot go on.
+/// Reads and follows the driver's messages. It fails when the node cannot continue.
 enum tfos_status tfos__node_rendezvous_step(struct tfos__node *node, struct tfos_error *err);
 
 /// Sends the heartbeat and the lines that are due.
@@ -206,7 +210,7 @@ uint32_t tfos__node_trainer_events(const struct tfos__node *node);
 /// Reads and follows the trainer's messages.
 void tfos__node_trainer_step(struct tfos__node *node);
 
-/// Goes on with messages that were read, but not followed.
+/// Handles messages that were read, but not yet handled.
 void tfos__node_trainer_tick(struct tfos__node *node);
 
 /// Sends it a message (reference taken over) and descriptors. One that has gone is no failure; one
@@ -215,7 +219,7 @@ void tfos__node_trainer_send(struct tfos__node *node, json_t *message, const int
                              int fd_count);
 
 /// It has ended and was reaped: reports how to the driver, the launcher and the feeders. Where its
-/// function has made its process a daemon, a process that was forked from it goes on in its place.
+/// function has made its process a daemon, a process that was forked from it takes its place.
 void tfos__node_trainer_ended(struct tfos__node *node);
 
 /// Looks at a child of the node that is neither the trainer nor TensorBoard and has ended.

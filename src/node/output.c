@@ -288,7 +288,7 @@ void tfos__node_output_finish(struct tfos__node_output *output, int64_t timeout_
                 stream->log_fd = -1;
                 stream->unlogged_start = stream->unlogged_end;
             }
-            // A grandchild may go on writing.
+            // A grandchild may still write.
         } while (read_once(output, stream) && tfos__remaining_ms(deadline) != 0);
         write_log(stream, deadline);
         close_fd(&stream->reader_fd);

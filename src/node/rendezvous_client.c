@@ -126,7 +126,7 @@ static enum tfos_status change_port(struct tfos__node *node, struct tfos_error *
 static enum tfos_status take_spec(struct tfos__node *node, const json_t *message,
                                   struct tfos_error *err)
 {
-    if (node->trainer.pid != 0)
+    if (node->trainer.child.pid != 0)
         return TFOS_OK;
     int64_t generation;
     TFOS__TRY(tfos__json_get_int(message, "generation", 1, INT64_MAX, &generation, err));
@@ -151,7 +151,7 @@ static enum tfos_status take_start(struct tfos__node *node, const json_t *messag
                                    struct tfos_error *err)
 {
     bool is_current = tfos__json_int_or(message, "generation", -1) == node->generation;
-    if (!is_current || !node->job_name || node->trainer.pid != 0 || node->is_ending)
+    if (!is_current || !node->job_name || node->trainer.child.pid != 0 || node->is_ending)
         return TFOS_OK;
     TFOS__TRY(tfos__node_trainer_start(node, err));
     tfos__node_tensorboard_start(node);
@@ -249,9 +249,10 @@ static void send_heartbeat(struct tfos__node *node)
         describe_queues(node));
     if (message) {
         json_object_set_new(message, "report",
-                            node->report ? json_incref(node->report) : json_object());
-        if (node->steps)
-            json_object_set(message, "steps", node->steps);
+                            node->trainer.report ? json_incref(node->trainer.report)
+                                                 : json_object());
+        if (node->trainer.steps)
+            json_object_set(message, "steps", node->trainer.steps);
         if (node->config.gpu_count > 0)
             json_object_set_new(message, "gpus", tfos__node_gpus_figures(node));
     }
@@ -261,7 +262,7 @@ static void send_heartbeat(struct tfos__node *node)
 
 void tfos__node_rendezvous_flush_lines(struct tfos__node *node)
 {
-    json_t *lines = tfos__node_output_take_lines(node->output);
+    json_t *lines = tfos__node_output_take_lines(node->trainer.output);
     if (lines)
         tfos__node_rendezvous_send(node, json_pack("{s:s, s:o}", "type", "lines", "lines", lines));
 }
@@ -274,6 +275,7 @@ void tfos__node_rendezvous_tick(struct tfos__node *node)
         return;
     if (tfos__remaining_ms(node->heartbeat_at) == 0)
         send_heartbeat(node);
-    if (node->output && tfos__remaining_ms(tfos__node_output_due(node->output)) == 0)
+    if (node->trainer.output &&
+        tfos__remaining_ms(tfos__node_output_due(node->trainer.output)) == 0)
         tfos__node_rendezvous_flush_lines(node);
 }

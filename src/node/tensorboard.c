@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-static bool is_board_node(const struct tfos__node *node)
+static bool is_tensorboard_node(const struct tfos__node *node)
 {
     if (strcmp(node->job_name, "chief") == 0 || strcmp(node->job_name, "master") == 0)
         return true;
@@ -54,7 +54,7 @@ static enum tfos_status make_arguments(const struct tfos__node *node,
     size_t i;
     json_t *item;
     snprintf(digits, sizeof(digits), "%d", node->tensorboard.port);
-    json_array_foreach((json_t *)node->config.board_argv, i, item)
+    json_array_foreach((json_t *)node->config.tensorboard_argv, i, item)
     {
         const char *text = json_string_value(item);
         if (strcmp(text, "{port}") == 0)
@@ -96,14 +96,14 @@ static enum tfos_status start_process(struct tfos__node *node, int port_fd, stru
 static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
 {
     int port_fd;
-    TFOS__TRY(tfos__listener_reserve((int)node->config.board_port, &port_fd,
+    TFOS__TRY(tfos__listener_reserve((int)node->config.tensorboard_port, &port_fd,
                                      &node->tensorboard.port, err));
     return start_process(node, port_fd, err);
 }
 
 void tfos__node_tensorboard_start(struct tfos__node *node)
 {
-    if (!node->config.board_argv || !is_board_node(node))
+    if (!node->config.tensorboard_argv || !is_tensorboard_node(node))
         return;
     struct tfos__node_tensorboard *board = &node->tensorboard;
     struct tfos_error err;
@@ -175,14 +175,15 @@ void tfos__node_tensorboard_tick(struct tfos__node *node)
 
 bool tfos__node_tensorboard_wants_figures(const struct tfos__node *node)
 {
-    return node->tensorboard.child.is_running && node->config.board_log_directory &&
+    return node->tensorboard.child.is_running && node->config.tensorboard_log_directory &&
            !node->tensorboard.has_no_scalars;
 }
 
 void tfos__node_tensorboard_show(struct tfos__node *node, const json_t *figures)
 {
     struct tfos_error err;
-    struct tfos__node_event_writer writer = {.log_directory = node->config.board_log_directory,
+    struct tfos__node_event_writer writer = {.log_directory =
+                                                 node->config.tensorboard_log_directory,
                                              .host = node->host,
                                              .begun_s = node->tensorboard.begun_s};
     if (!tfos__node_tensorboard_wants_figures(node) ||

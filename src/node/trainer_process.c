@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of the trainer as its node sees it: the start, its messages, its end. Its end is
 // reported once, after everything it wrote and said has been read. A trainer whose function makes
-// its process a daemon forks and ends, and a process forked from it goes on in a session of its
-// own: that is the trainer then, and its end is the trainer's.
+// its process a daemon forks and ends, and the forked process runs on in a session of its own: that
+// is the trainer then, and its end is the trainer's.
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -120,9 +120,10 @@ static enum tfos_status spawn(struct tfos__node *node, char *const *envp, int ch
                                               .directory = node->config.directory,
                                               .inherited_fds = fds,
                                               .inherited_count = 1 + gpu_count};
-        status = tfos__node_child_start(&node->trainer, &options, node->output, node->forker, err);
+        status = tfos__node_child_start(&node->trainer.child, &options, node->trainer.output,
+                                        node->forker, err);
     }
-    node->trainer_session = node->trainer.pid;
+    node->trainer.session = node->trainer.child.pid;
     tfos__node_strings_clear(&arguments);
     return status;
 }
@@ -133,9 +134,9 @@ static enum tfos_status start(struct tfos__node *node, struct tfos_error *err)
     int channel_fd;
     TFOS__TRY(tfos__node_gpus_start(node, err));
     TFOS__TRY(make_environment(node, &environment, err));
-    enum tfos_status status = tfos__node_output_open(true, &node->output, err);
+    enum tfos_status status = tfos__node_output_open(true, &node->trainer.output, err);
     if (status == TFOS_OK)
-        status = tfos__channel_open_pair("trainer", &node->trainer_channel, &channel_fd, err);
+        status = tfos__channel_open_pair("trainer", &node->trainer.channel, &channel_fd, err);
     if (status == TFOS_OK) {
         status = spawn(node, environment.items, channel_fd, err);
         close(channel_fd);
@@ -152,42 +153,42 @@ enum tfos_status tfos__node_trainer_start(struct tfos__node *node, struct tfos_e
                             node->payload_fd >= 0);
     tfos__node_feed_send_descriptions(node);
     tfos__node_rendezvous_send(node, json_pack("{s:s, s:s, s:i}", "type", "trainer", "state",
-                                               "started", "pid", (int)node->trainer.pid));
-    tfos__node_launcher_send(node,
-                             json_pack("{s:s, s:O, s:i}", "type", "running", "cluster_spec",
-                                       node->cluster_spec, "trainer_pid", (int)node->trainer.pid));
+                                               "started", "pid", (int)node->trainer.child.pid));
+    tfos__node_launcher_send(node, json_pack("{s:s, s:O, s:i}", "type", "running", "cluster_spec",
+                                             node->cluster_spec, "trainer_pid",
+                                             (int)node->trainer.child.pid));
     return TFOS_OK;
 }
 
 static void give_up(struct tfos__node *node, const struct tfos_error *err)
 {
-    node->is_trainer_given_up = true;
-    tfos__free(node->trainer_message);
-    node->trainer_message = tfos__format(
+    node->trainer.is_given_up = true;
+    tfos__free(node->trainer.message);
+    node->trainer.message = tfos__format(
         "the node ended it, because it could not be told what it has to know: %s", err->message);
-    tfos__node_child_stop(&node->trainer, 0);
+    tfos__node_child_stop(&node->trainer.child, 0);
 }
 
 void tfos__node_trainer_send(struct tfos__node *node, json_t *message, const int *fds, int fd_count)
 {
-    if (!node->trainer_channel || node->is_trainer_given_up) {
+    if (!node->trainer.channel || node->trainer.is_given_up) {
         json_decref(message);
         return;
     }
     struct tfos_error err;
-    if (tfos__channel_send_bounded(node->trainer_channel, message, fds, fd_count,
+    if (tfos__channel_send_bounded(node->trainer.channel, message, fds, fd_count,
                                    TFOS__NODE_QUEUE_LIMIT, &err) < 0)
         give_up(node, &err);
 }
 
 static bool can_answer(const struct tfos__node *node)
 {
-    return tfos__channel_pending_size(node->trainer_channel) <= ANSWERS_LIMIT;
+    return tfos__channel_pending_size(node->trainer.channel) <= ANSWERS_LIMIT;
 }
 
 uint32_t tfos__node_trainer_events(const struct tfos__node *node)
 {
-    uint32_t events = tfos__channel_events(node->trainer_channel);
+    uint32_t events = tfos__channel_events(node->trainer.channel);
     return can_answer(node) ? events : events & (uint32_t)EPOLLOUT;
 }
 
@@ -196,8 +197,8 @@ static void take_report(struct tfos__node *node, const json_t *message)
     json_t *values = json_object_get(message, "values");
     if (!json_is_object(values))
         return;
-    json_decref(node->report);
-    node->report = json_incref(values);
+    json_decref(node->trainer.report);
+    node->trainer.report = json_incref(values);
     int64_t soon = tfos__deadline(REPORT_INTERVAL_MS);
     if (soon < node->heartbeat_at)
         node->heartbeat_at = soon;
@@ -209,10 +210,10 @@ static void take_steps(struct tfos__node *node, const json_t *message)
     const json_t *figures = json_object_get(message, "figures");
     if (!json_is_object(figures))
         return;
-    json_decref(node->steps);
-    node->steps = json_object();
+    json_decref(node->trainer.steps);
+    node->trainer.steps = json_object();
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        json_object_set_new(node->steps, names[i],
+        json_object_set_new(node->trainer.steps, names[i],
                             json_integer(tfos__json_int_or(figures, names[i], 0)));
 }
 
@@ -244,10 +245,10 @@ static void follow(struct tfos__node *node, const json_t *message)
     } else if (strcmp(type, "terminate") == 0) {
         tfos__node_feed_set_state(node, TFOS__FEED_TERMINATED, NULL);
     } else if (strcmp(type, "done") == 0) {
-        node->is_trainer_done = true;
+        node->trainer.is_done = true;
     } else if (strcmp(type, "fail") == 0) {
-        tfos__free(node->trainer_message);
-        node->trainer_message = tfos__strdup(tfos__json_string_or(message, "message", ""));
+        tfos__free(node->trainer.message);
+        node->trainer.message = tfos__strdup(tfos__json_string_or(message, "message", ""));
     }
 }
 
@@ -258,20 +259,20 @@ static void read_messages(struct tfos__node *node, bool is_last)
     json_t *message;
     enum tfos_status status = TFOS_AGAIN;
     // next() gives a failure behind the last message; no answer will be taken then.
-    is_last |= (is_last || can_answer(node) ? tfos__channel_pump(node->trainer_channel, &err)
-                                            : tfos__channel_flush(node->trainer_channel, &err)) < 0;
+    is_last |= (is_last || can_answer(node) ? tfos__channel_pump(node->trainer.channel, &err)
+                                            : tfos__channel_flush(node->trainer.channel, &err)) < 0;
     while ((is_last || can_answer(node)) &&
-           (status = tfos__channel_next(node->trainer_channel, &message, NULL, NULL, &err)) ==
+           (status = tfos__channel_next(node->trainer.channel, &message, NULL, NULL, &err)) ==
                TFOS_OK) {
         follow(node, message);
         json_decref(message);
     }
-    node->is_trainer_unread = !can_answer(node);
-    // A trainer may close its channel and go on; its end is that of its process. Nothing more is
+    node->trainer.is_unread = !can_answer(node);
+    // A trainer may close its channel and run on; its end is that of its process. Nothing more is
     // read from one that breaks the protocol.
     if (status < 0) {
-        tfos__channel_close(node->trainer_channel);
-        node->trainer_channel = NULL;
+        tfos__channel_close(node->trainer.channel);
+        node->trainer.channel = NULL;
     }
 }
 
@@ -282,7 +283,7 @@ void tfos__node_trainer_step(struct tfos__node *node)
 
 void tfos__node_trainer_tick(struct tfos__node *node)
 {
-    if (node->trainer_channel && node->is_trainer_unread && can_answer(node))
+    if (node->trainer.channel && node->trainer.is_unread && can_answer(node))
         read_messages(node, false);
 }
 
@@ -311,34 +312,34 @@ static bool has_handler(pid_t pid)
 
 void tfos__node_trainer_ask_stack(struct tfos__node *node)
 {
-    if (node->is_stack_asked)
+    if (node->trainer.is_stack_asked)
         return;
-    node->is_stack_asked = true;
-    node->stack_answer_at = tfos__now_ms();
-    if (!has_handler(node->trainer.pid))
+    node->trainer.is_stack_asked = true;
+    node->trainer.stack_answer_at = tfos__now_ms();
+    if (!has_handler(node->trainer.child.pid))
         return;
-    node->stack_answer_at += STACK_TIMEOUT_MS;
-    tfos__node_output_start_capture(node->output);
-    kill(node->trainer.pid, SIGUSR2);
+    node->trainer.stack_answer_at += STACK_TIMEOUT_MS;
+    tfos__node_output_start_capture(node->trainer.output);
+    kill(node->trainer.child.pid, SIGUSR2);
 }
 
 int64_t tfos__node_trainer_stack_due(const struct tfos__node *node)
 {
-    return node->is_stack_asked ? node->stack_answer_at : TFOS__NEVER;
+    return node->trainer.is_stack_asked ? node->trainer.stack_answer_at : TFOS__NEVER;
 }
 
 char *tfos__node_trainer_take_stack(struct tfos__node *node)
 {
     char text[STATUS_SIZE];
-    node->is_stack_asked = false;
-    char *capture = tfos__node_output_take_capture(node->output);
+    node->trainer.is_stack_asked = false;
+    char *capture = tfos__node_output_take_capture(node->trainer.output);
     if (capture)
         return capture;
-    const char *state = find_field(node->trainer.pid, "State:", text);
+    const char *state = find_field(node->trainer.child.pid, "State:", text);
     return tfos__format(
         "the trainer (pid %d) is in state %s; it gave no stack trace (a Python trainer does "
         "on SIGUSR2)",
-        (int)node->trainer.pid, state ? state : "unknown");
+        (int)node->trainer.child.pid, state ? state : "unknown");
 }
 
 // ---- the end
@@ -379,7 +380,7 @@ static void examine(void *context, pid_t pid)
     struct search *search = context;
     if (pid == search->node->tensorboard.child.pid)
         return;
-    bool has_own_session = getsid(pid) != search->node->trainer_session;
+    bool has_own_session = getsid(pid) != search->node->trainer.session;
     bool is_forked = has_command(search->node, pid);
     search->is_any |= is_forked;
     if (has_own_session && (is_forked || had_name(search->node, pid)))
@@ -389,19 +390,20 @@ static void examine(void *context, pid_t pid)
 void tfos__node_trainer_examine_orphan(void *context, pid_t pid, int wait_status)
 {
     struct tfos__node *node = context;
-    bool is_first = node->trainer.is_running && node->trainer.pid == node->trainer_session;
-    if (wait_status != 0 && is_first && getsid(pid) != node->trainer_session && had_name(node, pid))
-        node->orphan_status = wait_status;
+    bool is_first =
+        node->trainer.child.is_running && node->trainer.child.pid == node->trainer.session;
+    if (wait_status != 0 && is_first && getsid(pid) != node->trainer.session && had_name(node, pid))
+        node->trainer.orphan_status = wait_status;
 }
 
-/// Whether a process that was forked from the trainer, which has ended, goes on in its place. If
-/// one has failed before it, its end is the trainer's.
-static bool goes_on(struct tfos__node *node)
+/// Whether the trainer, which has ended, was made a daemon: a process that was forked from it is
+/// the trainer from now on. If one has failed before it, its end is the trainer's.
+static bool is_daemonized(struct tfos__node *node)
 {
-    struct tfos__node_child *trainer = &node->trainer;
-    if (node->trainer_channel)
+    struct tfos__node_child *trainer = &node->trainer.child;
+    if (node->trainer.channel)
         read_messages(node, false);
-    if (trainer->wait_status != 0 || trainer->was_stopped || node->is_trainer_done ||
+    if (trainer->wait_status != 0 || trainer->was_stopped || node->trainer.is_done ||
         node->is_ending)
         return false;
     int64_t deadline = tfos__deadline(DAEMON_TIMEOUT_MS);
@@ -416,7 +418,7 @@ static bool goes_on(struct tfos__node *node)
             poll(NULL, 0, LOOK_INTERVAL_MS);
     }
     if (search.daemon == 0) {
-        trainer->wait_status = node->orphan_status;
+        trainer->wait_status = node->trainer.orphan_status;
         return false;
     }
     trainer->pid = search.daemon;
@@ -460,13 +462,13 @@ static void notify_feeders(struct tfos__node *node, bool is_ok, const char *word
 static void report_end(struct tfos__node *node, bool is_ok, const char *words, const char *reason,
                        json_t *last_lines)
 {
-    int wait_status = node->trainer.wait_status;
+    int wait_status = node->trainer.child.wait_status;
     bool is_signal = WIFSIGNALED(wait_status);
     tfos__node_rendezvous_send(
         node, json_pack("{s:s, s:s, s:i, s:b, s:s, s:O, s:s}", "type", "trainer", "state", "ended",
                         is_signal ? "signal" : "exit_status",
                         is_signal ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
-                        "killed_by_node", (int)node->trainer.was_stopped, "message", reason,
+                        "killed_by_node", (int)node->trainer.child.was_stopped, "message", reason,
                         "last_lines", last_lines, "cause", cause_name(node->cause)));
     tfos__node_launcher_send(node, json_pack("{s:s, s:b, s:s, s:s}", "type", "ended", "ok",
                                              (int)is_ok, "exit", words, "message", reason));
@@ -474,30 +476,30 @@ static void report_end(struct tfos__node *node, bool is_ok, const char *words, c
 
 void tfos__node_trainer_ended(struct tfos__node *node)
 {
-    if (goes_on(node))
+    if (is_daemonized(node))
         return;
-    if (node->trainer_channel)
+    if (node->trainer.channel)
         read_messages(node, true);
-    tfos__node_output_finish(node->output, DRAIN_TIMEOUT_MS);
+    tfos__node_output_finish(node->trainer.output, DRAIN_TIMEOUT_MS);
     tfos__node_rendezvous_flush_lines(node);
     char words[64];
-    tfos__process_describe(node->trainer.wait_status, words);
-    const char *reason = node->trainer_message ? node->trainer_message : "";
+    tfos__process_describe(node->trainer.child.wait_status, words);
+    const char *reason = node->trainer.message ? node->trainer.message : "";
     if (node->cause != TFOS__CAUSE_TRAINER)
         reason = node->end_message;
-    bool is_ok = node->trainer.wait_status == 0 || node->cause == TFOS__CAUSE_STOPPED;
-    json_t *last_lines = tfos__node_output_get_last_lines(node->output);
+    bool is_ok = node->trainer.child.wait_status == 0 || node->cause == TFOS__CAUSE_STOPPED;
+    json_t *last_lines = tfos__node_output_get_last_lines(node->trainer.output);
     node->heartbeat_at = tfos__now_ms(); // the rows that it has read at last
     tfos__node_rendezvous_tick(node);
     notify_feeders(node, is_ok, words, reason, last_lines);
     report_end(node, is_ok, words, reason, last_lines);
     json_decref(last_lines);
-    tfos__channel_close(node->trainer_channel);
-    node->trainer_channel = NULL;
+    tfos__channel_close(node->trainer.channel);
+    node->trainer.channel = NULL;
     tfos__node_gpus_close(node);
     struct tfos__node_child *spared[] = {&node->tensorboard.child};
     tfos__node_child_sweep(SIGTERM, spared, 1);
-    node->leftovers_end_at = tfos__deadline(LEFTOVERS_GRACE_MS);
+    node->trainer.leftovers_end_at = tfos__deadline(LEFTOVERS_GRACE_MS);
     // The node answers feeders, and TensorBoard serves, until the driver sends `stop`.
     if (!node->feed && !node->tensorboard.child.is_running)
         node->is_ending = true;

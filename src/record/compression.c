@@ -2,7 +2,7 @@
 // A plain file is recognised by its first checksum. Only where that is wrong do the magic numbers
 // of formats count, and the file's name for formats that have none. A gzip file may hold several
 // members, one behind the other, and zeros behind the last. What was decompressed before a fault is
-// given out first.
+// returned first.
 #include "record/compression.h"
 
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-32C, reflected: polynomial 0x82F63B78, register and result inverted. The way is chosen once,
-// at run time, because one binary serves CPUs with and without the instruction. The instruction
-// takes three cycles, but one can start in each: three lanes go side by side, long ones first, then
-// short ones, as many records are small. They are joined by what a lane of zero bytes makes of the
-// register, a linear function that is kept as tables (Gopal et al., "Fast CRC Computation for iSCSI
-// Polynomial Using CRC32 Instruction", Intel, 2011).
+// CRC-32C, reflected: polynomial 0x82F63B78, register and result inverted. The implementation is
+// chosen once, at run time, because one binary serves CPUs with and without the instruction. The
+// instruction takes three cycles, but one can start in each: three blocks of bytes are computed
+// side by side, long ones first, then short ones, as many records are small. They are joined by
+// what a block of zero bytes makes of the register, a linear function that is kept as tables (Gopal
+// et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011).
 #include "record/crc32c.h"
 
 #include <endian.h>
@@ -20,20 +20,20 @@
 #define POLYNOMIAL 0x82F63B78u
 #define MASK_DELTA 0xA282EAD8u
 #define WORD_SIZE 8
-#define LONG_LANE 512  // bytes; joining lanes is next to nothing then
-#define SHORT_LANE 128 // still half the time of one lane
-#define LANE_COUNT 3
+#define LONG_BLOCK 512  // bytes; joining blocks costs next to nothing then
+#define SHORT_BLOCK 128 // still half the time of one block after the other
+#define BLOCK_COUNT 3
 
-/// What a lane of zero bytes makes of the register.
-struct lane {
+/// What a block of zero bytes makes of the register.
+struct zeros {
     uint32_t table[4][256]; ///< [n]: of its n-th byte
 };
 
 static uint32_t tables[WORD_SIZE][256]; ///< [n]: of a byte with n zero bytes behind it
-static struct lane long_lane, short_lane;
+static struct zeros long_zeros, short_zeros;
 static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
 static tfos__record_crc32c_update *chosen;
-static pthread_once_t way_chosen = PTHREAD_ONCE_INIT;
+static pthread_once_t implementation_chosen = PTHREAD_ONCE_INIT;
 
 static uint64_t load_word(const uint8_t *data)
 {
@@ -114,30 +114,30 @@ static bool has_instruction(void)
 
 #ifdef INSTRUCTION_TARGET
 
-static void make_lane(struct lane *lane, size_t size)
+static void make_zeros(struct zeros *zeros, size_t size)
 {
-    static const uint8_t zeros[LONG_LANE];
+    static const uint8_t bytes[LONG_BLOCK];
     for (int n = 0; n < 4; n++)
         for (uint32_t byte = 0; byte < 256; byte++)
-            lane->table[n][byte] = tfos__record_crc32c_by_tables(byte << 8 * n, zeros, size);
+            zeros->table[n][byte] = tfos__record_crc32c_by_tables(byte << 8 * n, bytes, size);
 }
 
-static void make_lanes(void)
+static void make_all_zeros(void)
 {
-    make_lane(&long_lane, LONG_LANE);
-    make_lane(&short_lane, SHORT_LANE);
+    make_zeros(&long_zeros, LONG_BLOCK);
+    make_zeros(&short_zeros, SHORT_BLOCK);
 }
 
-/// The register behind a lane of zero bytes.
-static inline uint32_t pass_lane(const struct lane *lane, uint32_t state)
+/// The register behind a block of zero bytes.
+static inline uint32_t pass_zeros(const struct zeros *zeros, uint32_t state)
 {
-    return lane->table[0][state & 255] ^ lane->table[1][state >> 8 & 255] ^
-           lane->table[2][state >> 16 & 255] ^ lane->table[3][state >> 24];
+    return zeros->table[0][state & 255] ^ zeros->table[1][state >> 8 & 255] ^
+           zeros->table[2][state >> 16 & 255] ^ zeros->table[3][state >> 24];
 }
 
-/// Three lanes, one behind the other in memory.
-INSTRUCTION_TARGET static inline uint32_t pass_lanes(uint32_t state, const uint8_t *data,
-                                                     size_t size, const struct lane *lane)
+/// Three blocks, one behind the other in memory.
+INSTRUCTION_TARGET static inline uint32_t pass_blocks(uint32_t state, const uint8_t *data,
+                                                      size_t size, const struct zeros *zeros)
 {
     uint32_t second = 0, third = 0;
     for (size_t i = 0; i < size; i += WORD_SIZE) {
@@ -145,18 +145,18 @@ INSTRUCTION_TARGET static inline uint32_t pass_lanes(uint32_t state, const uint8
         second = step_word(second, data + size + i);
         third = step_word(third, data + 2 * size + i);
     }
-    return pass_lane(lane, pass_lane(lane, state) ^ second) ^ third;
+    return pass_zeros(zeros, pass_zeros(zeros, state) ^ second) ^ third;
 }
 
 INSTRUCTION_TARGET static uint32_t by_instruction(uint32_t state, const uint8_t *data, size_t size)
 {
-    for (; size >= LANE_COUNT * LONG_LANE; size -= LANE_COUNT * LONG_LANE) {
-        state = pass_lanes(state, data, LONG_LANE, &long_lane);
-        data += LANE_COUNT * LONG_LANE;
+    for (; size >= BLOCK_COUNT * LONG_BLOCK; size -= BLOCK_COUNT * LONG_BLOCK) {
+        state = pass_blocks(state, data, LONG_BLOCK, &long_zeros);
+        data += BLOCK_COUNT * LONG_BLOCK;
     }
-    for (; size >= LANE_COUNT * SHORT_LANE; size -= LANE_COUNT * SHORT_LANE) {
-        state = pass_lanes(state, data, SHORT_LANE, &short_lane);
-        data += LANE_COUNT * SHORT_LANE;
+    for (; size >= BLOCK_COUNT * SHORT_BLOCK; size -= BLOCK_COUNT * SHORT_BLOCK) {
+        state = pass_blocks(state, data, SHORT_BLOCK, &short_zeros);
+        data += BLOCK_COUNT * SHORT_BLOCK;
     }
     for (; size >= WORD_SIZE; data += WORD_SIZE, size -= WORD_SIZE)
         state = step_word(state, data);
@@ -167,10 +167,10 @@ INSTRUCTION_TARGET static uint32_t by_instruction(uint32_t state, const uint8_t 
 
 tfos__record_crc32c_update *tfos__record_crc32c_instruction(void)
 {
-    static pthread_once_t lanes_made = PTHREAD_ONCE_INIT;
+    static pthread_once_t zeros_made = PTHREAD_ONCE_INIT;
     if (!has_instruction())
         return NULL;
-    pthread_once(&lanes_made, make_lanes);
+    pthread_once(&zeros_made, make_all_zeros);
     return by_instruction;
 }
 
@@ -191,7 +191,7 @@ static void choose(void)
 
 uint32_t tfos__record_crc32c(uint32_t crc, const void *data, size_t size)
 {
-    pthread_once(&way_chosen, choose);
+    pthread_once(&implementation_chosen, choose);
     return ~chosen(~crc, data, size);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The size of a message stands before it. The list of a feature is written first, into a buffer of
+// The size of a message comes before it. The list of a feature is written first, into a buffer of
 // its own: then the sizes of the messages around it are known, up to the map's entry. For the size
 // of the map of features, as many bytes are reserved as it took in the last row.
 #include <string.h>
@@ -319,10 +319,8 @@ enum tfos_status tfos_example_encoder_encode(struct tfos_example_encoder *encode
 {
     struct tfos_record_frame frame;
     enum tfos_status status = find_sources(encoder, batch, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "record: behind %lld rows", (long long)encoder->row_count);
-        return status;
-    }
+    TFOS__TRY(
+        tfos__fail_in(err, status, "record: behind %lld rows", (long long)encoder->row_count));
     TFOS__TRY(reserve_records(encoder, batch->length, err));
     empty(&encoder->frames);
     for (int64_t row = 0; row < batch->length; row++)

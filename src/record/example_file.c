@@ -109,8 +109,8 @@ static enum tfos_status add(struct tfos_example_reader *reader, int64_t *size, i
 }
 
 // Adds rows until the batch is full. END: the file has ended. Where a batch ends depends on the
-// records alone, not on how they came to be at hand, so that a reader that starts at the end of
-// one goes on with the same batches.
+// records alone, not on how they were buffered, so that a reader that starts at the end of one
+// makes the same batches from there on.
 static enum tfos_status fill(struct tfos_example_reader *reader, struct tfos_error *err)
 {
     int64_t part = reader->batch_size / PARTS + 1, size = 0, limit = part;

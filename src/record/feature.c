@@ -144,7 +144,7 @@ static struct tfos__record_feature *note_name(void *context, struct tfos_view na
     return NULL;
 }
 
-// Refuses what stands where a SequenceExample has its feature lists, if that is what it is.
+// Refuses a field in the place of a SequenceExample's feature lists, if it is one.
 static enum tfos_status refuse_lists(struct tfos_view map, struct tfos_error *err)
 {
     struct tfos_view name = {"", 0};

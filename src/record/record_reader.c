@@ -222,7 +222,7 @@ static enum tfos_status describe(struct tfos_record_reader *reader, size_t at, s
                       origin);
 }
 
-// Handles a faulty frame at the buffer's beginning. OK: reading can go on behind it.
+// Handles a faulty frame at the buffer's beginning. OK: reading can continue behind it.
 static enum tfos_status skip_damage(struct tfos_record_reader *reader, struct frame frame)
 {
     uint64_t offset = reader->offset, skipped = 0;
@@ -424,7 +424,7 @@ static enum tfos_status begin_range(struct tfos_record_reader *reader)
     return jump(reader, reader->options.begin);
 }
 
-// Goes to where reading is to go on: the last byte before that shows that the file is as long.
+// Goes to where reading is to begin. Reading the byte before it shows that the file is as long.
 static enum tfos_status begin_at(struct tfos_record_reader *reader, uint64_t start)
 {
     uint64_t passed = 0;

@@ -221,10 +221,7 @@ enum tfos_status tfos__record_schema_init(struct tfos__record_schema *schema,
     enum tfos_status status = tfos__arrow_check_struct(node, schema->type_names, err);
     if (status == TFOS_OK)
         status = tfos__arrow_builder_init(&schema->rows, node, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "record");
-        return status;
-    }
+    TFOS__TRY(tfos__fail_in(err, status, "record"));
     TFOS__TRY(add_fields(schema, node, &schema->rows, "", false, err));
     if (schema->type == TFOS_RECORD_BYTES)
         return check_plain(schema, err);

@@ -15,7 +15,6 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "trainer/trainer_channel.h"
-#include "trainer/trainer_member.h"
 
 #define CONTEXT_TIMEOUT_MS 30000
 #define FEED_TIMEOUT_MS 30000

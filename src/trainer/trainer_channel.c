@@ -196,8 +196,8 @@ static void serve(struct tfos_trainer *trainer)
     pthread_cond_broadcast(&trainer->monitor.changed);
 }
 
-/// Tells the node how steps go when that is due, unless it has not yet read what came before.
-static void tell_steps(struct tfos_trainer *trainer)
+/// Reports steps to the node when that is due, unless it has not yet read the report before.
+static void report_steps(struct tfos_trainer *trainer)
 {
     if (trainer->steps_due == 0 || tfos__remaining_ms(trainer->steps_due) > 0)
         return;
@@ -237,7 +237,7 @@ static void *run(void *argument)
         pthread_mutex_lock(&trainer->monitor.mutex);
         if (count > 0)
             serve(trainer);
-        tell_steps(trainer);
+        report_steps(trainer);
     }
     pthread_mutex_unlock(&trainer->monitor.mutex);
     return NULL;

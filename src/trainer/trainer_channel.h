@@ -16,7 +16,7 @@
 #include "base/queue_names.h"
 #include "base/thread.h"
 
-/// One name to agree on; lives on the stack of the thread that waits for it.
+/// One name to agree on; on the stack of the thread that waits for it.
 struct tfos__trainer_agreement {
     const char *name;
     char *values;  ///< owned; the answer
@@ -84,7 +84,7 @@ struct tfos_trainer {
     struct tfos__trainer_agreement *agreements;   ///< borrowed, those that a thread waits for
     struct tfos__trainer_feed_queue *queues;      ///< owned list
     struct tfos__trainer_group_name *group_names; ///< owned list
-    int64_t steps_due;                            ///< when the node is told of steps next
+    int64_t steps_due;                            ///< when steps are reported to the node next
     bool is_port_released;                        ///< by the node's answer
 };
 
@@ -99,10 +99,14 @@ void tfos__trainer_channel_stop(struct tfos_trainer *trainer);
 enum tfos_status tfos__trainer_channel_lock(struct tfos_trainer *trainer, struct tfos_error *err);
 void tfos__trainer_channel_unlock(struct tfos_trainer *trainer);
 
+/// Ends the calls of the trainer's members (trainer_member.c), waits for them, and lets no further
+/// one begin.
+void tfos__trainer_member_end_all(struct tfos_trainer *trainer);
+
 /// Closes the readers and forgets the queues; once the thread has ended.
 void tfos__trainer_channel_clear_queues(struct tfos_trainer *trainer);
 
-/// The message that tells the node how the steps of the groups went so far, with the lock held;
+/// The message with the figures of the groups' steps so far, for the node, with the lock held;
 /// NULL: there were none, or no memory.
 json_t *tfos__trainer_collective_steps(const struct tfos_trainer *trainer);
 
@@ -112,7 +116,7 @@ json_t *tfos__trainer_collective_steps(const struct tfos_trainer *trainer);
 enum tfos_status tfos__trainer_channel_send(struct tfos_trainer *trainer, json_t *message,
                                             struct tfos_error *err);
 
-/// From now on the thread tells the node every second how steps go.
+/// From now on the thread reports the figures of steps to the node every second.
 void tfos__trainer_channel_watch_steps(struct tfos_trainer *trainer);
 
 /// Waits until all that is queued has been written, because this process may be about to end.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What members share with their trainer is a link: it belongs to the one that goes last. Closing
 // the trainer ends the calls of its members and waits until none is left; later ones fail.
-#include "trainer/trainer_member.h"
-
 #include <stdatomic.h>
 #include <stdio.h>
 

@@ -19,10 +19,7 @@ enum tfos_status tfos_row_batch_open(const struct ArrowSchema *schema, struct tf
                                      struct tfos_error *err)
 {
     enum tfos_status status = tfos__arrow_check_struct(schema, TFOS_TYPE_NAMES_SPARK, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "spark");
-        return status;
-    }
+    TFOS__TRY(tfos__fail_in(err, status, "spark"));
     struct tfos_row_batch *batch = tfos__alloc(1, sizeof(*batch));
     if (!batch)
         return tfos__no_memory(err, "spark", "a batch of rows");

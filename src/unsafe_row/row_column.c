@@ -70,10 +70,7 @@ static enum tfos_status read_type(struct tfos__unsafe_row_column *column,
     const char *name = tfos_arrow_type_text(schema, TFOS_TYPE_NAMES_SPARK, text, sizeof(text));
     if (status == TFOS_UNSUPPORTED && !schema->dictionary)
         return refuse(column, name, err);
-    if (status < 0) {
-        tfos__fail_prefix(err, "spark: column %s", column->path);
-        return status;
-    }
+    TFOS__TRY(tfos__fail_in(err, status, "spark: column %s", column->path));
     column->is_variable = is_variable(&type);
     column->element_size = element_size(&type);
     if (!is_read(&type))

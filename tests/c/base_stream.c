@@ -54,7 +54,7 @@ struct mover {
     struct tfos__channel *channel;
     size_t sent;
     size_t received;
-    bool is_blocked; // neither direction could go on
+    bool is_blocked; // neither direction could continue
 };
 
 // Byte i of both streams is i * 31 % 256, so that a byte out of its place is seen.

@@ -102,7 +102,7 @@ static inline void close_pair(struct channel_pair *pair)
     tfos__channel_close(pair->far);
 }
 
-/// Waits until one of the pair can go on.
+/// Waits until one of the pair can continue.
 static inline void wait_pair(const struct channel_pair *pair)
 {
     struct pollfd items[2] = {

@@ -126,7 +126,7 @@ static void who_is_missing_is_told(void **state)
     assert_string_equal(text_of(pending, "nodes"), "worker:1 on host host-2 (executor e7), "
                                                    "worker:2 on host host-3 (executor e7)");
     json_decref(pending);
-    // The round goes on; of one that is over nobody is missing, and nothing is said.
+    // The round continues; of one that is over nobody is missing, and nothing is said.
     give(members[2], "step", 2);
     give(members[3], "step", 3);
     expect_only(members[1], "agreed");

@@ -224,7 +224,7 @@ static void s13_nodes_that_want_no_more_are_assigned_nothing(void **state)
     struct tfos__channel *feeder;
     open_scene(&scene, 3);
     feed_to(&scene.place, ask_of(1, 0, 0, 0), "worker:0", &feeder);
-    // The driver may hear of it later than the feeder.
+    // The driver may be notified later than the feeder.
     assign(feeder, 256, 64, json_pack("[i]", 2), "worker:0 128, worker:1 128");
     send_heartbeat(scene.nodes[1], 0, 0, 1);
     json_decref(expect_event(&scene.place, "terminated"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a cluster fails and ends, and what its user is told.
+// How a cluster fails and ends, and the messages that its user gets.
 #include "rendezvous_scene.h"
 
 static void a_lost_node_fails_the_cluster(void **state)
@@ -25,7 +25,7 @@ static void a_lost_node_fails_the_cluster(void **state)
     json_t *event = expect_event(&place, "failed");
     assert_says(text_of(event, "message"), "was lost");
     json_decref(event);
-    // The others end because they were told to: the first failure stays.
+    // The others end because the driver stops them: the first failure stays.
     say(members[1], json_pack("{s:s, s:s, s:i, s:b, s:s}", "type", "trainer", "state", "ended",
                               "signal", 15, "killed_by_node", 1, "cause", "stopped"));
     event = expect_event(&place, "ended");
@@ -91,7 +91,7 @@ static void a_failing_trainer_is_quoted(void **state)
     tfos_rendezvous_close(place.rendezvous);
 }
 
-/// How often `part` stands in `text`.
+/// How often `part` occurs in `text`.
 static int occurrences(const char *text, const char *part)
 {
     int count = 0;

@@ -33,7 +33,7 @@ static void partitions_with_results_are_forgotten(void **state)
     tfos__cluster_partition_clear(&partitions);
 }
 
-// A training's are kept, for a retry to go on where the first came to, until their epoch ends.
+// A training's are kept, for a retry to continue where the first came to, until their epoch ends.
 static void partitions_of_an_epoch_are_kept_to_its_end(void **state)
 {
     struct tfos__cluster_partitions partitions = {0};

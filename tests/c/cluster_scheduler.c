@@ -166,7 +166,7 @@ static void drained_is_when_all_is_taken(void **state)
     assert_true(tfos_rendezvous_idle_ms(place.rendezvous) >= 100);
     send_heartbeat(nodes[0], 100, 1, 0);
     assert_done(tfos_rendezvous_wait(place.rendezvous, TFOS_PHASE_DRAINED, PATIENCE_MS, &err));
-    // A slow reader that goes on renews the time; one that wants no more does not hold it up.
+    // A slow reader that continues renews the time; one that wants no more does not hold it up.
     ask.partition = 1;
     feed_to(&place, ask, "worker:0", &feeder);
     report(nodes[0], ask, 200, 1);
@@ -194,7 +194,7 @@ static void s13_feeders_of_a_node_that_wants_no_more_skip(void **state)
                      "skip", "want no more rows");
     expect_dismissal(open_feeder(&place, (struct ask){1, 1, 0, "host-1", .executor_pid = 1001}),
                      "skip", "want no more rows");
-    // The third goes on, for its own executor and for those without a node.
+    // The third continues, for its own executor and for those without a node.
     feed_to(&place, (struct ask){1, 2, 0, "host-2", .executor_pid = 1002}, "worker:2", &feeder);
     tfos__channel_finish(feeder, 0);
     feed_to(&place, (struct ask){1, 3, 0, "elsewhere", .executor_pid = 1}, "worker:2", &feeder);

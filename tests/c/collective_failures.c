@@ -121,7 +121,7 @@ static void s46_ranks_with_other_options_are_named(void **state)
     }
 }
 
-/// Stops the rank once it has told where it is.
+/// Stops the rank once it has reported where it is.
 static enum tfos_status exchange_and_stop(void *context, const char *name, const char *value_json,
                                           char **values_json, struct tfos_error *err)
 {

@@ -232,7 +232,7 @@ static void s46_a_rank_that_takes_no_step_is_named(void **state)
     }
 }
 
-/// Rank 1 waits for data within a step, and rank 0 goes on without it; and waits for it again
+/// Rank 1 waits for data within a step, and rank 0 continues without it; and waits for it again
 /// later.
 static void play_starving(struct player *player)
 {

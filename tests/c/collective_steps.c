@@ -51,7 +51,7 @@ static void waits_for_data_add_up(void **state)
         mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEPS_END);
     }
     assert_int_equal(waited(&scale), 50 * MS);
-    // One that goes on counts until now, and until its end, if no data comes.
+    // One that continues counts until now, and until its end, if no data comes.
     mark_after(&scale, 0, TFOS_COLLECTIVE_STEPS_BEGIN);
     scale.now_us += 10200;
     assert_int_equal(waited(&scale), 60 * MS);

@@ -92,7 +92,8 @@ static void epochs_end_each_once(void **state)
     node_close(&node);
 }
 
-// Where a batch lies in one batch of the ring its memory is lent; it outlives the dataset.
+// Where a batch is within one batch of the ring its memory is used in place; it outlives the
+// dataset.
 static void memory_is_lent(void **state)
 {
     struct node node;

@@ -2,7 +2,7 @@
 // Datasets that know of a description what their rows are, before the first of them.
 #include "dataset_fixture.h"
 
-/// What stands for the driver: one description, of which a dataset asks.
+/// A fake driver: one description, for which a dataset asks.
 struct description {
     const struct made_column *batch; ///< its schema; NULL: nothing is known of the rows
     int64_t first_feed, last_feed;   ///< 0: nothing was said

@@ -302,7 +302,7 @@ static void a_large_file_is_read_by_ranges(void **state)
     }
 }
 
-// A pass over a range goes on from a position, and says where a row is.
+// A pass over a range continues from a position, and says where a row is.
 static void a_range_goes_on_from_a_position(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positions of passes over files: what is read from one on, in another dataset, is what the first
-// goes on with.
+// continues with.
 #include "base/memory.h"
 #include "numbered_files.h"
 
@@ -44,7 +44,7 @@ static struct tfos_dataset *open_another(struct tfos_record_dataset_options opti
     return dataset;
 }
 
-/// Goes on from behind some batches at the position; all rows must be those of `expected`.
+/// Continues from behind some batches at the position; all rows must be those of `expected`.
 static void assert_goes_on(struct tfos_record_dataset_options options, const int64_t *position,
                            int64_t number_count, int64_t batch_count, const int64_t *expected,
                            int64_t count)

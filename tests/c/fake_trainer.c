@@ -239,7 +239,7 @@ static int leave_orphan(void)
     return 0;
 }
 
-/// Makes this process a daemon, which goes on with `verb`.
+/// Makes this process a daemon, which continues with `verb`.
 static _Noreturn void become_daemon(const char *verb)
 {
     bool fails_first = strcmp(verb, "fail_first") == 0;

@@ -19,7 +19,7 @@ static void only_what_is_in_the_way_is_moved(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    struct writer_options options = lending_options(&node, 0);
+    struct writer_options options = held_batches_options(&node, 0);
     assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 400, PAYLOAD, &err));
     assert_done(append_rows(writer, 400, 400, PAYLOAD, &err));
@@ -60,7 +60,7 @@ static void channels_come_free_from_under_batches(void **state)
     node_open(&node, RING_SIZE + 4096); // for one channel
     node_start(&node);
     for (int i = 0; i < partition_count; i++) {
-        lending_task(&tasks[i], &node, i);
+        held_batches_task(&tasks[i], &node, i);
         tasks[i].rows = 200;
         task_run(&tasks[i]);
     }
@@ -94,7 +94,7 @@ static void channels_grow_under_batches(void **state)
     (void)state;
     node_open(&node, 4 * RING_SIZE);
     node_start(&node);
-    struct writer_options options = lending_options(&node, 0);
+    struct writer_options options = held_batches_options(&node, 0);
     options.feeder.channel_size = 64 << 10;
     assert_done(writer_open(&options, &writer, &err));
     assert_done(append_rows(writer, 0, 20, PAYLOAD, &err));
@@ -129,7 +129,7 @@ static void a_busy_channel_does_not_hide_a_blocked_one(void **state)
     (void)state;
     node_open(&node, 0);
     for (int i = 0; i < 2; i++)
-        lending_task(&tasks[i], &node, i);
+        held_batches_task(&tasks[i], &node, i);
     pid_t pids[2] = {fork_task(&tasks[0]), fork_task(&tasks[1])};
     node_start(&node);
     while (ended_count < 2) {

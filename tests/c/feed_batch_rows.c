@@ -8,7 +8,7 @@ static void wait_batch_rows(struct node *node, struct tfos__feed_writer *writer,
     int64_t deadline = tfos__deadline(WAIT_MS);
     struct tfos_error err;
 
-    // A remote writer hears it when it looks, which it does with each batch.
+    // A remote writer reads it with each batch.
     for (; tfos__feed_writer_batch_rows(writer) != expected; row++) {
         struct tfos_feed_item item;
         assert_true(tfos__now_ms() < deadline);

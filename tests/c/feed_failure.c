@@ -68,8 +68,8 @@ static void a_killed_writer_leaves_whole_batches(void **state)
         assert_int_equal(closed.partition, 5);
         rows = read_rows(&node, rows, closed.rows, 5000);
         assert_int_equal(rows, closed.rows);
-        // The next attempt goes on behind what was delivered: on the same channel, unless a filler
-        // that nobody has passed over yet is left in it.
+        // The next attempt continues behind what was delivered: on the same channel, unless a
+        // filler that nobody has passed over yet is left in it.
         task_init(&task, &node, 5, rows + 200);
         task.options.feeder.attempt = 1;
         task.options.target.first_row = rows;

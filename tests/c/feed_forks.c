@@ -72,7 +72,7 @@ static bool reads_nothing(struct node *node, struct tfos_feed_item *item)
     return is_right;
 }
 
-/// The child gets no row and disturbs none; the reader goes on until it looks.
+/// The child gets no row and disturbs none; the reader continues until it looks.
 static void s73_a_forked_process_reads_nothing(void **state)
 {
     struct node node;
@@ -114,7 +114,7 @@ static void s73_a_forked_process_gives_nothing_back(void **state)
 
     (void)state;
     node_open(&node, 0);
-    lending_task(&task, &node, 0);
+    held_batches_task(&task, &node, 0);
     node_start(&node);
     task_run(&task);
     assert_int_equal(next_item(&node, &first), TFOS_OK);
@@ -149,7 +149,7 @@ static void s73_what_is_held_stays_in_a_forked_process(void **state)
 
     (void)state;
     node_open(&node, 0);
-    lending_task(&task, &node, 0);
+    held_batches_task(&task, &node, 0);
     node_start(&node);
     task_run(&task);
     assert_int_equal(next_item(&node, &item), TFOS_OK);

@@ -61,7 +61,7 @@ static inline bool is_in_channel(const struct tfos_feed_item *item)
 
 // ---- writers, and consumers that keep what they get
 
-static inline struct writer_options lending_options(const struct node *node, int64_t partition)
+static inline struct writer_options held_batches_options(const struct node *node, int64_t partition)
 {
     struct writer_options options = writer_options(node, partition);
 
@@ -90,10 +90,10 @@ static inline void wait_task(pid_t pid)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static inline void lending_task(struct task *task, struct node *node, int64_t partition)
+static inline void held_batches_task(struct task *task, struct node *node, int64_t partition)
 {
     task_init(task, node, partition, TOTAL_ROWS);
-    task->options = lending_options(node, partition);
+    task->options = held_batches_options(node, partition);
     task->batch_rows = BATCH_ROWS;
     task->payload = PAYLOAD;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host that is short of memory: it may refuse a writer, but whatever it began is told of.
+// A host that is short of memory: it may refuse a writer, but what it has begun is reported.
 #include <sys/wait.h>
 
 #include "base/memory.h"

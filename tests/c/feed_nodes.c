@@ -34,7 +34,7 @@ static void close_nodes(struct node *nodes)
         node_close(&nodes[i]);
 }
 
-// Reads a batch and checks where it stands in the partition.
+// Reads a batch and checks its first row in the partition.
 static void read_batch(struct node *node, int64_t first_row, int64_t rows)
 {
     struct tfos_feed_item item;
@@ -98,7 +98,7 @@ static void s15_one_partition_goes_to_two_nodes(void **state)
 }
 
 // A writer that is killed while it feeds two nodes by turns has published a prefix, which reaches
-// to the highest row that one of them has; and another attempt goes on there, at both.
+// to the highest row that one of them has; and another attempt continues there, at both.
 static void kill_between_nodes(bool is_remote)
 {
     struct node nodes[NODES];

@@ -57,7 +57,7 @@ static void batches_larger_than_the_ring_are_cut(void **state)
     node_close(&node);
 }
 
-// A row larger than the ring makes the channel grow; the attempt goes on, and its rows stay in
+// A row larger than the ring makes the channel grow; the attempt continues, and its rows stay in
 // order.
 static void rows_larger_than_the_ring_grow_the_channel(void **state)
 {

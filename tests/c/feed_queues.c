@@ -106,8 +106,8 @@ static void two_queues_are_read_alternately(void **state)
     node_close(&node);
 }
 
-/// Who takes turns at several queues reads the last row of one, and goes on to another before the
-/// partition's end is there.
+/// Who takes turns at several queues reads the last row of one, and continues with another before
+/// the partition's end is there.
 static void a_queue_is_drained_without_its_last_partitions_end(void **state)
 {
     struct node node;

@@ -376,7 +376,8 @@ static void results_outlive_their_writer(void **state)
     schema.release(&schema);
 }
 
-// Results for a task that has gone are told so, and never reach the next task on that channel.
+// Results for a task that has gone fail with that message, and never reach the next task on that
+// channel.
 static void late_results_reach_nobody(void **state)
 {
     struct fed fed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files a name stands for: exactly the one that is named, and else what Spark would read.
+// Which files a name matches: exactly the one that is named, and else what Spark would read.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static void s78_patterns(void **state)
     assert_found("[a-b]-[1-2]", "a-1 a-2 b-1");
     assert_found("{a-1,b-*,nothing}", "a-1 b-1");
     assert_found("{a,{b,c}}-1", "a-1 b-1");
-    assert_found("{p/1,q/?}", "p/1 q/1 q/r/1"); // a folder stands for its files
+    assert_found("{p/1,q/?}", "p/1 q/1 q/r/1"); // a folder means its files
     assert_found("{a-*,*-1}", "a-1 a-10 a-2 b-1");
     assert_found("x.{gz,bz2}", "x.bz2 x.gz");
     assert_found("[\xC3\xA0-\xC3\xBF]", "\xC3\xA9");

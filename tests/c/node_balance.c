@@ -231,7 +231,7 @@ static void s21_a_feeder_is_killed(void **state)
     }
 }
 
-/// A trainer that goes on at its own pace is fed by its own tasks alone.
+/// A trainer that continues at its own pace is fed by its own tasks alone.
 static void trainers_not_in_step_are_fed_as_they_are(void **state)
 {
     (void)state;

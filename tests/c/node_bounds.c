@@ -33,11 +33,11 @@ static json_t *big_message(void)
 static void turn(struct tfos__node *node)
 {
     uint32_t events = tfos__node_trainer_events(node);
-    struct pollfd slot = {.fd = tfos__channel_fd(node->trainer_channel), .events = (short)events};
+    struct pollfd slot = {.fd = tfos__channel_fd(node->trainer.channel), .events = (short)events};
     assert_int_not_equal(events, 0);
     if (poll(&slot, 1, 0) == 1)
         tfos__node_trainer_step(node);
-    if (node->trainer_channel)
+    if (node->trainer.channel)
         tfos__node_trainer_tick(node);
 }
 
@@ -59,7 +59,7 @@ static void requests_wait_while_their_answers_are_not_taken(void **state)
     (void)state;
     struct tfos_error err;
     struct tfos__node node = {.port_fd = -1};
-    struct tfos__channel *peer = open_peer(&node.trainer_channel, "trainer");
+    struct tfos__channel *peer = open_peer(&node.trainer.channel, "trainer");
     for (int i = 0; i < REQUESTS; i++)
         assert_done(tfos__channel_queue(
             peer, json_pack("{s:s, s:s}", "type", "open_feed", "queue", "input"), NULL, 0, &err));
@@ -69,8 +69,8 @@ static void requests_wait_while_their_answers_are_not_taken(void **state)
         assert_done(tfos__channel_flush(peer, &err));
         turn(&node);
     }
-    assert_in_range(tfos__channel_pending_size(node.trainer_channel), 1 << 20, 2 << 20);
-    assert_false(node.is_trainer_given_up);
+    assert_in_range(tfos__channel_pending_size(node.trainer.channel), 1 << 20, 2 << 20);
+    assert_false(node.trainer.is_given_up);
     int64_t deadline = tfos__deadline(PATIENCE_MS);
     for (int answers = 0; answers < REQUESTS;) {
         turn(&node);
@@ -78,7 +78,7 @@ static void requests_wait_while_their_answers_are_not_taken(void **state)
         assert_true(tfos__now_ms() < deadline);
     }
     tfos__channel_close(peer);
-    tfos__channel_close(node.trainer_channel);
+    tfos__channel_close(node.trainer.channel);
 }
 
 static void start_trainer(struct tfos__node *node)
@@ -87,7 +87,7 @@ static void start_trainer(struct tfos__node *node)
     char *argv[] = {"/bin/sleep", "600", NULL};
     char *envp[] = {NULL};
     struct tfos__spawn_options options = {.argv = argv, .envp = envp};
-    assert_done(tfos__node_child_start(&node->trainer, &options, NULL, NULL, &err));
+    assert_done(tfos__node_child_start(&node->trainer.child, &options, NULL, NULL, &err));
 }
 
 static void a_trainer_that_cannot_be_told_is_ended(void **state)
@@ -95,24 +95,24 @@ static void a_trainer_that_cannot_be_told_is_ended(void **state)
     for (int is_out_of_memory = 0; is_out_of_memory < 2; is_out_of_memory++) {
         (void)state;
         struct tfos__node node = {.port_fd = -1};
-        struct tfos__channel *peer = open_peer(&node.trainer_channel, "trainer");
+        struct tfos__channel *peer = open_peer(&node.trainer.channel, "trainer");
         int status;
         start_trainer(&node);
         if (is_out_of_memory)
             tfos__node_trainer_send(&node, NULL, NULL, 0);
         for (int i = 0; i < 50; i++) {
-            assert_int_equal(node.is_trainer_given_up, is_out_of_memory || i > 16);
+            assert_int_equal(node.trainer.is_given_up, is_out_of_memory || i > 16);
             tfos__node_trainer_send(&node, big_message(), NULL, 0);
         }
-        assert_true(tfos__channel_pending_size(node.trainer_channel) <= 18 * BIG);
-        assert_int_equal(waitpid(node.trainer.pid, &status, 0), node.trainer.pid);
+        assert_true(tfos__channel_pending_size(node.trainer.channel) <= 18 * BIG);
+        assert_int_equal(waitpid(node.trainer.child.pid, &status, 0), node.trainer.child.pid);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        assert_non_null(strstr(node.trainer_message, "the node ended it"));
+        assert_non_null(strstr(node.trainer.message, "the node ended it"));
         assert_non_null(
-            strstr(node.trainer_message, is_out_of_memory ? "no memory" : "does not read"));
-        free(node.trainer_message);
+            strstr(node.trainer.message, is_out_of_memory ? "no memory" : "does not read"));
+        free(node.trainer.message);
         tfos__channel_close(peer);
-        tfos__channel_close(node.trainer_channel);
+        tfos__channel_close(node.trainer.channel);
     }
 }
 
@@ -121,7 +121,7 @@ static void a_trainer_that_goes_with_answers_unread_is_heard_to_the_end(void **s
     (void)state;
     struct tfos_error err;
     struct tfos__node node = {.port_fd = -1};
-    struct tfos__channel *peer = open_peer(&node.trainer_channel, "trainer");
+    struct tfos__channel *peer = open_peer(&node.trainer.channel, "trainer");
     for (int i = 0; i < 3; i++)
         tfos__node_trainer_send(&node, big_message(), NULL, 0);
     assert_done(tfos__channel_send(peer,
@@ -130,9 +130,9 @@ static void a_trainer_that_goes_with_answers_unread_is_heard_to_the_end(void **s
     tfos__channel_close(peer);
     tfos__node_trainer_send(&node, json_pack("{s:s}", "type", "port_released"), NULL, 0);
     turn(&node);
-    assert_null(node.trainer_channel);
-    assert_string_equal(node.trainer_message, "no data");
-    free(node.trainer_message);
+    assert_null(node.trainer.channel);
+    assert_string_equal(node.trainer.message, "no data");
+    free(node.trainer.message);
 }
 
 static void a_launcher_that_cannot_be_told_counts_as_gone(void **state)

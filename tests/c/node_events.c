@@ -138,7 +138,7 @@ static void a_file_that_cannot_be_written_is_named(void **state)
     json_t *figures = make_figures(1);
     assert_int_equal(tfos__node_event_writer_write(&scene.scalars, figures, &err), TFOS_IO);
     assert_non_null(strstr(err.message, "/dev/null"));
-    // A folder stands where the file would.
+    // A folder has the file's name.
     snprintf(scene.log_directory, sizeof(scene.log_directory), "%s", scene.folder);
     char path[256];
     snprintf(path, sizeof(path), "%s/tfos", scene.folder);

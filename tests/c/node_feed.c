@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A fed node: what writers, trainer and driver hear of each other through it.
+/// A fed node: the messages that writers, trainer and driver exchange through it.
 #include <sys/stat.h>
 
 #include "feed/feed.h"
@@ -95,7 +95,7 @@ static void feeds_what_came_before_the_trainer_asked(void **state)
     cluster_close(&cluster);
 }
 
-/// Appends until the writer is told otherwise; gives that status.
+/// Appends until that gives another status than OK; returns it.
 static enum tfos_status append_to_the_end(struct tfos__feed_writer *writer, struct tfos_error *err)
 {
     enum tfos_status status = TFOS_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Feeders on a real cluster: what they are told, by whom, and when.
+/// Feeders on a real cluster: the statuses that they get, and when.
 #include "nodes.h"
 #include "number_batch.h"
 

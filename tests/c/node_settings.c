@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a node is told, and what it tells its trainer by the environment.
+/// A node's configuration, and the environment of its trainer.
 #include "base/memory.h"
 #include "node/config.h"
 #include "nodes.h"

@@ -11,12 +11,12 @@
 
 #define QUEUED_LIMIT 16
 
-static void launch_with_board(struct cluster *cluster, int slot, json_t *board_argv)
+static void launch_with_board(struct cluster *cluster, int slot, json_t *tensorboard_argv)
 {
     const char *const argv[] = {"/bin/sh", "-c", "echo training; exec sleep 60", NULL};
     json_t *config = make_config(cluster, slot, argv);
     json_object_set_new(config, "tensorboard",
-                        json_pack("{s:o, s:i}", "argv", board_argv, "port", 0));
+                        json_pack("{s:o, s:i}", "argv", tensorboard_argv, "port", 0));
     launch(cluster, slot, config);
 }
 

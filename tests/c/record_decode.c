@@ -333,7 +333,7 @@ static void values_of_other_kinds_are_converted_or_refused(void **state)
     }
 }
 
-/// A record that is refused leaves no trace, and the next call can go on behind it.
+/// A record that is refused leaves no trace, and the next call can continue behind it.
 static void rows_before_a_fault_are_kept(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading that goes on where another reader stopped, and every so many records of a file.
+// Reading that continues where another reader stopped, and every so many records of a file.
 #include "record_fixture.h"
 
 static const size_t SIZES[] = {30, 0, 7, 300, 0, 0, 21, 1, 90};

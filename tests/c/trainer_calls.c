@@ -233,7 +233,7 @@ static void an_agreement_times_out_by_who_is_missing(void **state)
                                "worker:1 on host b"));
     pthread_join(thread, NULL);
     assert_int_equal(agreeing.failures, 0);
-    // An answer that comes too late is for nobody, and the link goes on.
+    // An answer that comes too late is for nobody, and the link continues.
     send_node(&pair,
               json_pack("{s:s, s:s, s:[i, i]}", "type", "agreed", "name", "step", "values", 1, 2));
     assert_done(tfos_trainer_terminate(pair.trainer, &err));

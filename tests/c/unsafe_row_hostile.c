@@ -83,7 +83,7 @@ static void expect_fault(struct image row, const char *part)
     assert_message(&shown, "spark: row 2: ");
     assert_message(&shown, part);
     assert_int_equal(rows_of(shown.batch), 2);
-    // More rows go on from there.
+    // More rows continue from there.
     add_row(&rows, good_row(5));
     append_good(&shown, &rows);
     struct ArrowArray **column = shown.array->children;

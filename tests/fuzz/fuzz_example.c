@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record from a stranger: first by a survey, then as the columns that the survey finds, then as
-// some that it may not have. What was decoded is encoded and decoded again, to the same rows.
+// A record from outside: first by schema inference, then as the columns of the inferred schema,
+// then as some that it may not have. What was decoded is encoded and decoded again, to the same
+// rows.
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/example.h>
@@ -53,15 +54,15 @@ static int decode(const struct ArrowSchema *schema, enum tfos_record_type type,
     return is_row;
 }
 
-static void survey_and_decode(enum tfos_record_type type, struct tfos_view record)
+static void infer_and_decode(enum tfos_record_type type, struct tfos_view record)
 {
-    struct tfos_schema_inference *survey = NULL, *loaded = NULL;
+    struct tfos_schema_inference *inference = NULL, *loaded = NULL;
     struct ArrowSchema schema;
     size_t seen;
     char *json = NULL;
-    check(tfos_schema_inference_open(type, &survey, NULL) == TFOS_OK);
-    if (tfos_schema_inference_append(survey, &record, 1, &seen, NULL) == TFOS_OK) {
-        check(tfos_schema_inference_save(survey, &json, NULL) == TFOS_OK);
+    check(tfos_schema_inference_open(type, &inference, NULL) == TFOS_OK);
+    if (tfos_schema_inference_append(inference, &record, 1, &seen, NULL) == TFOS_OK) {
+        check(tfos_schema_inference_save(inference, &json, NULL) == TFOS_OK);
         check(tfos_schema_inference_load(json, &loaded, NULL) == TFOS_OK);
         check(tfos_schema_inference_schema(loaded, &schema, NULL) == TFOS_OK);
         decode(&schema, type, record);
@@ -69,7 +70,7 @@ static void survey_and_decode(enum tfos_record_type type, struct tfos_view recor
         tfos_schema_inference_close(loaded);
         tfos_free(json);
     }
-    tfos_schema_inference_close(survey);
+    tfos_schema_inference_close(inference);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -91,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     struct ArrowSchema *children[] = {&columns[0], &columns[1], &columns[2]};
     struct ArrowSchema schema = {.format = "+s", .name = "", .n_children = 3, .children = children};
-    survey_and_decode(type, record);
+    infer_and_decode(type, record);
     decode(&schema, type, record);
     return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is found out once, when the library is loaded, and the ways of text, errors and streams into
-// Java. Bytes of a stream move through an array of the Java object's, a quarter of a MiB a call
-// into Java. Of a source, [begin, end) of it is still to be given out; of a sink, [0, end) is still
+// What is looked up once, when the library is loaded, and how text, errors and streams pass between
+// C and Java. Bytes of a stream move through an array of the Java object's, a quarter of a MiB a
+// call into Java. Of a source, [begin, end) of it is still to be read; of a sink, [0, end) is still
 // to be written.
 #include "jni_bridge.h"
 

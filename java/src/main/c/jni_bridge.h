@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What every class of natives needs to speak with Java. A class whose natives these are is called
-/// org.tfos.SomethingNative; text that goes through is UTF-8 in a byte[].
+/// What every class of natives needs to exchange data with Java. A class whose natives these are is
+/// called org.tfos.SomethingNative; text that goes through is UTF-8 in a byte[].
 #ifndef TFOS_JNI_BRIDGE_H
 #define TFOS_JNI_BRIDGE_H
 
@@ -51,7 +51,7 @@ static inline jlong tfos__jni_handle(const void *pointer)
 // its way: the call fails with IO, and so do all further ones until the native has returned to
 // Java, where the exception then comes out.
 
-/// A stream that reads from `source`, an org.tfos.ByteSource, where that stands. It can seek if the
+/// A stream that reads from `source`, an org.tfos.ByteSource, at its position. It can seek if the
 /// source can. The caller owns `*out` and ends it with tfos_stream_close().
 TFOS_MUST_CHECK enum tfos_status tfos__jni_stream_open_source(JNIEnv *env, jobject source,
                                                               struct tfos_stream **out,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The natives of org.tfos.ArrowNative, SurveyNative, ExampleReaderNative, ExampleWriterNative and
-// RowEncoderNative: Examples as columns.
+// The natives of org.tfos.ArrowNative, SchemaInferenceNative, ExampleReaderNative,
+// ExampleWriterNative and RowEncoderNative: Examples as columns.
 #include <assert.h>
 #include <org_tfos_ArrowNative.h>
 #include <org_tfos_ExampleReaderNative.h>
 #include <org_tfos_ExampleWriterNative.h>
 #include <org_tfos_RowEncoderNative.h>
-#include <org_tfos_SurveyNative.h>
+#include <org_tfos_SchemaInferenceNative.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tfos/example_file.h>
@@ -57,41 +57,41 @@ TFOS__NATIVE(jbyteArray, ArrowNative, typeText, jlong schema)
                                                      TFOS_TYPE_NAMES_ARROW, text, sizeof(text)));
 }
 
-// ---- SurveyNative: a survey lives for one call; between two it is JSON
+// ---- SchemaInferenceNative: an inference lives for one call; between two it is JSON
 
-/// The survey as bytes, or NULL with an exception. Ends it.
-static jbyteArray save_survey(JNIEnv *env, enum tfos_status status,
-                              struct tfos_schema_inference *survey, struct tfos_error *err)
+/// The inference as bytes, or NULL with an exception. Ends it.
+static jbyteArray save_inference(JNIEnv *env, enum tfos_status status,
+                                 struct tfos_schema_inference *inference, struct tfos_error *err)
 {
     char *json = NULL;
 
     if (status == TFOS_OK)
-        status = tfos_schema_inference_save(survey, &json, err);
+        status = tfos_schema_inference_save(inference, &json, err);
     jbyteArray bytes = tfos__jni_check(env, status, err) ? tfos__jni_bytes(env, json) : NULL;
     tfos_free(json);
-    tfos_schema_inference_close(survey);
+    tfos_schema_inference_close(inference);
     return bytes;
 }
 
-/// The survey in the bytes; NULL with an exception.
-static struct tfos_schema_inference *load_survey(JNIEnv *env, jbyteArray bytes)
+/// The inference in the bytes; NULL with an exception.
+static struct tfos_schema_inference *load_inference(JNIEnv *env, jbyteArray bytes)
 {
     struct tfos_error err = {0};
-    struct tfos_schema_inference *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     char *json = tfos__jni_text(env, bytes);
 
     if (json)
-        tfos__jni_check(env, tfos_schema_inference_load(json, &survey, &err), &err);
+        tfos__jni_check(env, tfos_schema_inference_load(json, &inference, &err), &err);
     free(json);
-    return survey;
+    return inference;
 }
 
-TFOS__NATIVE(jbyteArray, SurveyNative, read, jobject source, jbyteArray name, jint type, jint mode,
-             jlong limit)
+TFOS__NATIVE(jbyteArray, SchemaInferenceNative, read, jobject source, jbyteArray name, jint type,
+             jint mode, jlong limit)
 {
     struct tfos_error err = {0};
     struct tfos_stream *stream = NULL;
-    struct tfos_schema_inference *survey = NULL;
+    struct tfos_schema_inference *inference = NULL;
     const struct tfos_record_reader_options options = {.mode = (enum tfos_record_mode)mode,
                                                        .name = tfos__jni_text(env, name)};
     uint64_t seen;
@@ -99,40 +99,42 @@ TFOS__NATIVE(jbyteArray, SurveyNative, read, jobject source, jbyteArray name, ji
     if (!options.name)
         return NULL;
     enum tfos_status status =
-        tfos_schema_inference_open((enum tfos_record_type)type, &survey, &err);
+        tfos_schema_inference_open((enum tfos_record_type)type, &inference, &err);
     if (status == TFOS_OK)
         status = tfos__jni_stream_open_source(env, source, &stream, &err);
     if (status == TFOS_OK)
-        status = tfos_schema_inference_read(survey, stream, &options, (uint64_t)limit, &seen, &err);
+        status =
+            tfos_schema_inference_read(inference, stream, &options, (uint64_t)limit, &seen, &err);
     tfos_stream_close(stream);
     free((char *)options.name);
-    return save_survey(env, status, survey, &err);
+    return save_inference(env, status, inference, &err);
 }
 
-TFOS__NATIVE(jbyteArray, SurveyNative, merge, jbyteArray survey_json, jbyteArray other_json)
+TFOS__NATIVE(jbyteArray, SchemaInferenceNative, merge, jbyteArray inference_json,
+             jbyteArray other_json)
 {
     struct tfos_error err = {0};
-    struct tfos_schema_inference *survey = load_survey(env, survey_json);
-    struct tfos_schema_inference *other = survey ? load_survey(env, other_json) : NULL;
+    struct tfos_schema_inference *inference = load_inference(env, inference_json);
+    struct tfos_schema_inference *other = inference ? load_inference(env, other_json) : NULL;
 
     if (!other) {
-        tfos_schema_inference_close(survey);
+        tfos_schema_inference_close(inference);
         return NULL;
     }
-    enum tfos_status status = tfos_schema_inference_merge(survey, other, &err);
+    enum tfos_status status = tfos_schema_inference_merge(inference, other, &err);
     tfos_schema_inference_close(other);
-    return save_survey(env, status, survey, &err);
+    return save_inference(env, status, inference, &err);
 }
 
-TFOS__NATIVE(void, SurveyNative, schema, jbyteArray json, jlong schema)
+TFOS__NATIVE(void, SchemaInferenceNative, schema, jbyteArray json, jlong schema)
 {
     struct tfos_error err = {0};
-    struct tfos_schema_inference *survey = load_survey(env, json);
+    struct tfos_schema_inference *inference = load_inference(env, json);
 
-    if (survey)
-        tfos__jni_check(env, tfos_schema_inference_schema(survey, tfos__jni_pointer(schema), &err),
-                        &err);
-    tfos_schema_inference_close(survey);
+    if (inference)
+        tfos__jni_check(
+            env, tfos_schema_inference_schema(inference, tfos__jni_pointer(schema), &err), &err);
+    tfos_schema_inference_close(inference);
 }
 
 // ---- ExampleReaderNative

@@ -18,7 +18,7 @@ public final class ByteSink implements AutoCloseable {
 
     private final byte[] buffer = new byte[CAPACITY]; // written by the native library
     private final OutputStream stream;
-    private final String name; // for messages; null where nobody has told it
+    private final String name; // for messages; null: unknown
     private boolean isClosed;
 
     /** Writes to {@code stream}, which this object owns. */

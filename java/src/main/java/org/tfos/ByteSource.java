@@ -22,11 +22,11 @@ import org.apache.hadoop.io.compress.CompressionInputStream;
  */
 public final class ByteSource implements AutoCloseable {
     private static final int CAPACITY = 1 << 18; // what the readers of records take at a time
-    private static final int FIRST_SIZE = 12; // bytes that tell how a file is compressed
+    private static final int FIRST_SIZE = 12; // bytes that show how a file is compressed
 
     private final byte[] buffer = new byte[CAPACITY]; // read by the native library
     private final InputStream stream;
-    private final String name; // for messages; null where nobody has told it
+    private final String name; // for messages; null: unknown
     private long position;
     private boolean isBehindEnd;
 
@@ -42,7 +42,7 @@ public final class ByteSource implements AutoCloseable {
 
     /**
      * Opens a TFRecord file of any of Hadoop's file systems. Local files are read past their {@code .crc} files: what is damaged in a file with
-     * checksums of its own can then be told by its place, and skipped. A file that the native library does not read, and for whose name there
+     * checksums of its own can then be reported by its place, and skipped. A file that the native library does not read, and for whose name there
      * is a codec, is decompressed by that.
      */
     public static ByteSource open(Path path, Configuration configuration) throws IOException {
@@ -98,7 +98,7 @@ public final class ByteSource implements AutoCloseable {
         return stream instanceof Seekable && !(stream instanceof CompressionInputStream);
     }
 
-    /** Where the stream stands: bytes, counted from where it was when it came here, or from the file's beginning after a seek. */
+    /** The position in bytes: from where the stream was when this object was made, or, after a seek, from the file's beginning. */
     public long position() {
         return position;
     }

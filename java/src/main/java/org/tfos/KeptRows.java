@@ -5,7 +5,7 @@ import java.util.ArrayDeque;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
 
-/** Copies of rows that wait for their results, first in, first out. They lie in Java's memory: whoever still looks at one does no harm. */
+/** Copies of rows that wait for their results, first in, first out. They are in Java's memory, and can be read after the task has ended. */
 final class KeptRows {
     private static final int BLOCK_SIZE = 1 << 16;
     private static final int HEADER = 8; // the size of a row; rows begin at multiples of 8

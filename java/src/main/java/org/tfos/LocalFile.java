@@ -13,7 +13,7 @@ import org.apache.spark.util.TaskFailureListener;
 
 /**
  * A file that a task leaves on its own machine's disk, which Spark's committer, working on the driver's, does not see. It is hidden until the
- * task has come to a good end.
+ * task has succeeded.
  */
 final class LocalFile implements TaskCompletionListener, TaskFailureListener {
     private final Path hidden;

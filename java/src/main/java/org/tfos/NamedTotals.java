@@ -31,20 +31,20 @@ public final class NamedTotals extends CollectionAccumulator<String> {
     /** The totals of one kind, for each application on its driver. */
     static final class Kind {
         private final Map<SparkContext, NamedTotals> applications = new WeakHashMap<>();
-        private final Consumer<NamedTotals> teller;
+        private final Consumer<NamedTotals> reporter;
 
-        /** @param teller is given what has been added at the end of each job that has added something; jobs at the same time count together */
-        Kind(Consumer<NamedTotals> teller) {
-            this.teller = teller;
+        /** @param reporter is given what has been added at the end of each job that has added something; jobs at the same time count together */
+        Kind(Consumer<NamedTotals> reporter) {
+            this.reporter = reporter;
         }
 
-        /** Those of an application; the teller is called from the first call on. */
+        /** Those of an application; the reporter is called from the first call on. */
         synchronized NamedTotals of(SparkContext context) {
             NamedTotals totals = applications.get(context);
             if (totals == null) {
                 totals = new NamedTotals();
                 context.register(totals);
-                context.addSparkListener(new Listener(totals, teller));
+                context.addSparkListener(new Listener(totals, reporter));
                 applications.put(context, totals);
             }
             return totals;
@@ -114,21 +114,21 @@ public final class NamedTotals extends CollectionAccumulator<String> {
 
     private static final class Listener extends SparkListener {
         private final NamedTotals totals;
-        private final Consumer<NamedTotals> teller;
-        private NamedTotals told = new NamedTotals();
+        private final Consumer<NamedTotals> reporter;
+        private NamedTotals reported = new NamedTotals();
 
-        Listener(NamedTotals totals, Consumer<NamedTotals> teller) {
+        Listener(NamedTotals totals, Consumer<NamedTotals> reporter) {
             this.totals = totals;
-            this.teller = teller;
+            this.reporter = reporter;
         }
 
         @Override
         public void onJobEnd(SparkListenerJobEnd event) {
             NamedTotals present = totals.copy();
-            NamedTotals added = present.since(told);
-            told = present;
+            NamedTotals added = present.since(reported);
+            reported = present;
             if (!added.isZero()) {
-                teller.accept(added);
+                reporter.accept(added);
             }
         }
     }

@@ -17,15 +17,15 @@ final class Native {
     static final int END = 1;
     static final int AGAIN = 2;
 
-    /** Opens a feeder; {@code options} as {@link DataFrameFeeder} takes them. Waits hear that {@code context} was interrupted or is completed. */
+    /** Opens a feeder; {@code options} as {@link DataFrameFeeder} takes them. Waits end when {@code context} is interrupted or completed. */
     static native long open(byte[] options, long stage, long partition, long attempt, TaskContext context);
 
     /** The row that the attempt starts with; -1 when the partition is to be skipped. */
     static native long firstRow(long handle);
 
     /**
-     * Feeds {@code rowCount} rows that lie at {@code address}, as {@link RowStage} lays them. After AGAIN they have been taken, and another
-     * call, with or without rows, goes on with them.
+     * Feeds {@code rowCount} rows that lie at {@code address}, in the form of {@link RowStage}. After AGAIN they have been taken, and another
+     * call, with or without rows, continues with them.
      */
     static native int append(long handle, long address, long size, long rowCount);
 

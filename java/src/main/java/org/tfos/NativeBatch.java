@@ -7,7 +7,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * A batch of rows in native memory, as a struct ArrowArray (the Arrow C data interface), for Spark to read where it lies. It is one thread's at
+ * A batch of rows in native memory, as a struct ArrowArray (the Arrow C data interface), for Spark to read in place. It is one thread's at
  * a time.
  *
  * <p>Native code fills the struct at {@link #address}; {@link #columns} shows its columns. The memory goes back when the batch is closed, or all

@@ -17,7 +17,7 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A column of a {@link NativeBatch}, read where it lies. Spark's type and Arrow's format have to agree:
+ * A column of a {@link NativeBatch}, read in place. Spark's type and Arrow's format have to agree:
  * boolean b, byte c, short s, integer i, long l, float f, double g, date tdD, timestamp tsu:zone, timestamp_ntz tsu:, the intervals tiM and tDu,
  * decimal d:p,s, string u or U, binary z or Z, array +l, +L or +w:n, struct +s; a user-defined type is what it stores.
  *
@@ -45,7 +45,7 @@ public final class NativeColumnVector extends ColumnVector {
     /**
      * @param array the struct ArrowArray
      * @param shift the offset of the struct array that it is a field of
-     * @param batch is told of the end; null for a column within another
+     * @param batch is notified of the end; null for a column within another
      */
     NativeColumnVector(DataType type, NativeSchema schema, long array, long shift, NativeBatch batch) {
         super(type);

@@ -7,14 +7,14 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** Paths that Hadoop takes for patterns though something is there under exactly their name: they are not to stand for others. */
+/** Paths that Hadoop takes for patterns though something is there under exactly their name: they must not match others. */
 public final class PathPatterns {
     private static final String CHARACTERS = "[\\\\{}\\[\\]*?]";
 
     private PathPatterns() {}
 
     /**
-     * Makes sure that a path stands for nothing else than what is there under exactly this name, if something is.
+     * Makes sure that a path matches nothing but the file of exactly this name, if there is one.
      *
      * @throws IllegalArgumentException it does; says how to write it
      */

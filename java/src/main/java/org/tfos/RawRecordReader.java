@@ -19,7 +19,7 @@ public final class RawRecordReader implements AutoCloseable {
     private final Path file;
     private final ByteSource source;
     private final LongConsumer onDamage;
-    private final int[] places = new int[1 + 2 * BATCH_RECORDS]; // written by the native library: count, and place and size of each
+    private final int[] places = new int[1 + 2 * BATCH_RECORDS]; // written by the native library: the count, then place and size of each
     private ByteBuffer batch; // memory of the native reader's; null before the first call and after the last
     private int index; // of the present record, within the batch
     private long handle;
@@ -32,8 +32,8 @@ public final class RawRecordReader implements AutoCloseable {
      * @param begin where the range begins, in bytes; the records are those whose frames begin in it. A compressed file belongs to the range
      *     from 0, and other ranges have none of it.
      * @param end where it ends; 0: at the file's end
-     * @param onDamage is told the bytes that were skipped, each time that damage is; after that has been logged
-     * @throws IllegalArgumentException a setting means nothing
+     * @param onDamage gets the number of bytes skipped, for each damage, after it has been logged
+     * @throws IllegalArgumentException a setting has no meaning
      * @throws IOException what the file system says; damage at the beginning
      */
     public RawRecordReader(Path file, long begin, long end, Configuration configuration, LongConsumer onDamage) throws IOException {
@@ -92,7 +92,7 @@ public final class RawRecordReader implements AutoCloseable {
         batch.get(target, 0, size());
     }
 
-    /** How many bytes have been read from the file, or, in a range, where in the file reading has come to. */
+    /** How many bytes have been read from the file, or, in a range, the position in the file. */
     public long position() {
         return source.position();
     }

@@ -77,7 +77,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
         resources.closeBatch();
         resources.batch = new NativeBatch();
         boolean isLoaded = read();
-        tellDamage();
+        logDamage();
         if (!isLoaded) {
             resources.run();
         }
@@ -95,7 +95,7 @@ final class RecordBatches extends AbstractIterator<ColumnarBatch> implements Clo
         }
     }
 
-    private void tellDamage() {
+    private void logDamage() {
         byte[] damage = ExampleReaderNative.takeDamage(resources.handle);
         if (damage != null) {
             LOG.warn("passed over: {}", new String(damage, StandardCharsets.UTF_8));

@@ -118,7 +118,7 @@ final class RecordColumns {
         }
     }
 
-    /** Spark's schema of what a survey found. */
+    /** Spark's form of an inferred schema. */
     static StructType spark(NativeSchema schema) {
         StructType type = new StructType();
         for (int i = 0; i < schema.childCount(); i++) {

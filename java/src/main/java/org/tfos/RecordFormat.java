@@ -87,13 +87,13 @@ public class RecordFormat implements FileFormat, DataSourceRegister {
             if (beside == null && options.isSidecar && !files.isEmpty()) {
                 throw new IllegalArgumentException("tfrecord: there is no schema beside " + files.get(0).getPath() + ", which schemaMode=sidecar asks for");
             }
-            return beside != null ? beside : new SchemaSurvey(session, options).infer(files);
+            return beside != null ? beside : new SchemaInference(session, options).infer(files);
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }
     }
 
-    /** Only where one path was given: of others Spark does not tell. */
+    /** Only where one path was given: Spark does not pass several. */
     private static void checkPath(Map<String, String> options, Configuration configuration) {
         Option<String> path = options.get("path");
         try {

@@ -18,8 +18,8 @@ final class RecordNative {
     static native long openReader(ByteSource source, byte[] name, int mode, long[] limits, RawRecordReader reader);
 
     /**
-     * The next records; null at the end. They lie in memory of the reader's, until the next call: in {@code places} comes how many there are,
-     * and for each where it begins in the buffer, and its size. {@code reader} is told of damage.
+     * The next records; null at the end. They are in the reader's memory until the next call. {@code places} gets how many there are, and for
+     * each where it begins in the buffer, and its size. {@code reader} is notified of damage.
      */
     static native ByteBuffer next(long handle, int[] places, RawRecordReader reader);
 

@@ -52,7 +52,7 @@ public final class RecordSettings {
         return size;
     }
 
-    /** Whether a file may be read by several tasks, as far as its name tells. Where damage ends a file, all behind it must be known to be behind. */
+    /** Whether a file may be read by several tasks, by its name. Where damage ends a file, one task must read all of it, as what is behind is skipped. */
     public static boolean isSplittable(Path file, Configuration configuration) {
         return configuration.getBoolean(SPLITTABLE, true) && mode(configuration) != MODES.indexOf(SKIP_FILE)
                 && new CompressionCodecFactory(configuration).getCodec(file) == null;

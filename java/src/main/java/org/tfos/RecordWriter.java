@@ -31,7 +31,7 @@ final class RecordWriter extends OutputWriter {
      * @param path what Spark calls the file
      * @param place where it is written
      * @param rounded counts numbers
-     * @param totals counts them by column; null where nobody is told
+     * @param totals counts them by column; null where rounding is not reported
      */
     RecordWriter(String path, Path place, StructType schema, RecordOptions options, LongAccumulator rounded, CollectionAccumulator<String> totals,
             Configuration configuration) throws IOException {

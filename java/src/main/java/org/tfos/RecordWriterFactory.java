@@ -21,7 +21,7 @@ final class RecordWriterFactory extends OutputWriterFactory {
     private final RecordOptions options;
     private final StructType columns;
     private final LongAccumulator rounded;
-    private final CollectionAccumulator<String> totals; // null where rounding is not told
+    private final CollectionAccumulator<String> totals; // null where rounding is not reported
     private transient boolean isFolderReady; // in this task
 
     /** On the driver: refuses, by its name, a column that cannot be written. */

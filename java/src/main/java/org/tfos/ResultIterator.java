@@ -11,10 +11,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * A result for each row of a partition, beside what is kept of the row. It feeds when no result waits, and takes results when no row can go on.
+ * A result for each row of a partition, beside what is kept of the row. It feeds when no result waits, and takes results when no row can be fed.
  *
  * <p>Spark may let one thread iterate and end the task in another: {@link #close} waits until a call of the library has returned, but never for rows
- * of the partition. Rows that were given out lie in Java's memory, and harm nobody when they are looked at later.
+ * of the partition. Rows that it returned are in Java's memory, and can be read later.
  */
 final class ResultIterator implements Iterator<InternalRow>, AutoCloseable {
     private static final int BUFFER_SIZE = 1 << 20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that are held for as long as their consumer likes: the writers go on, and what was lent
-// stays where it is and what it is. Processes are forked before the node's thread starts.
+// Batches that are held for as long as their consumer likes: the writers continue, and held
+// batches keep their addresses and values. Processes are forked before the node's thread starts.
 #include "feed_held_batches.h"
 
 static struct held_batches held;
@@ -12,7 +12,7 @@ static void nothing_is_ever_released(void **state)
 
     (void)state;
     node_open(&node, 0);
-    lending_task(&task, &node, 0);
+    held_batches_task(&task, &node, 0);
     pid_t pid = fork_task(&task);
     node_start(&node);
     struct mapped before = count_mapped();
@@ -42,7 +42,7 @@ static void the_first_batch_is_held_for_ever(void **state)
 
     (void)state;
     node_open(&node, 0);
-    lending_task(&task, &node, 0);
+    held_batches_task(&task, &node, 0);
     pid_t pid = fork_task(&task);
     node_start(&node);
     assert_int_equal(next_item(&node, &first), TFOS_OK);
@@ -75,7 +75,7 @@ static void the_first_batch_is_held_for_ever(void **state)
     assert_int_equal(count_mapped().channel_count, 0);
 }
 
-// ---- threads that use what is lent all the time
+// ---- threads that use held batches all the time
 
 #define KEPT 64
 
@@ -140,7 +140,7 @@ static void threads_read_what_moves(void **state)
     (void)state;
     memset(keepers, 0, sizeof(keepers));
     node_open(&node, 0);
-    lending_task(&task, &node, 0);
+    held_batches_task(&task, &node, 0);
     // A ring that 12 batches fill: held ones are in the way again and again.
     task.options.feeder.channel_size = 12 * BATCH_ROWS * PAYLOAD;
     pid_t pid = fork_task(&task);
@@ -186,7 +186,7 @@ static void a_reader_that_polls_gets_on(void **state)
 
     (void)state;
     node_open(&node, 0);
-    lending_task(&task, &node, 0);
+    held_batches_task(&task, &node, 0);
     pid_t pid = fork_task(&task);
     node_start(&node);
     for (bool has_ended = false; !has_ended;) {
@@ -218,7 +218,7 @@ static void remote_rows_may_be_held(void **state)
 
     (void)state;
     node_open(&node, 0);
-    lending_task(&task, &node, 0);
+    held_batches_task(&task, &node, 0);
     task.options.target.socket_name = NULL;
     task.options.target.address = node.address;
     pid_t pid = fork_task(&task);
@@ -243,7 +243,7 @@ static void answered_rows_may_be_held(void **state)
     (void)state;
     node_open(&node, 0);
     node_start(&node);
-    options = lending_options(&node, 0);
+    options = held_batches_options(&node, 0);
     options.feeder.channel_size = 128 << 10;
     options.feeder.has_results = true;
     assert_done(writer_open(&options, &writer, &err));

@@ -20,15 +20,15 @@ import org.apache.spark.util.SerializableConfiguration;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Finds the schema of files: a sample of them is looked at here, or all of them in a Spark job. */
-final class SchemaSurvey {
-    private static final Logger LOG = LoggerFactory.getLogger(SchemaSurvey.class);
+/** Infers the schema of files: from a sample of them here, or from all of them in a Spark job. */
+final class SchemaInference {
+    private static final Logger LOG = LoggerFactory.getLogger(SchemaInference.class);
     private static final int TASKS_PER_CORE = 3;
 
     private final SparkSession session;
     private final RecordOptions options;
 
-    SchemaSurvey(SparkSession session, RecordOptions options) {
+    SchemaInference(SparkSession session, RecordOptions options) {
         this.session = session;
         this.options = options;
         NativeLibrary.load();
@@ -46,31 +46,31 @@ final class SchemaSurvey {
             }
         }
         full.sort(Comparator.comparing(FileStatus::getPath)); // the order of columns is that of the files
-        byte[] survey = null;
+        byte[] inference = null;
         for (byte[] one : options.inferAll ? all(full) : sample(full)) {
-            survey = merge(survey, one);
+            inference = merge(inference, one);
         }
-        if (survey == null) {
+        if (inference == null) {
             return null;
         }
         try (NativeSchema schema = new NativeSchema()) {
-            SurveyNative.schema(survey, schema.address());
+            SchemaInferenceNative.schema(inference, schema.address());
             StructType found = schema.childCount() == 0 ? null : RecordColumns.spark(schema);
             boolean isCaseSensitive = RecordColumns.isCaseSensitive(session.sessionState().newHadoopConf());
             return found == null || isCaseSensitive ? found : RecordColumns.distinct(found);
         }
     }
 
-    /** First and last, and some between at equal distances. */
+    /** Reads the first and the last file, and some between them at equal distances. */
     private List<byte[]> sample(List<FileStatus> files) {
         Configuration configuration = session.sessionState().newHadoopConf();
         int count = Math.min(options.inferFiles, files.size());
-        List<byte[]> surveys = new ArrayList<>();
+        List<byte[]> inferences = new ArrayList<>();
         for (int i = 0; i < count; i++) {
             int index = count == 1 ? 0 : (int) ((long) i * (files.size() - 1) / (count - 1));
-            surveys.add(read(files.get(index).getPath(), options, options.inferRecords, configuration));
+            inferences.add(read(files.get(index).getPath(), options, options.inferRecords, configuration));
         }
-        return surveys;
+        return inferences;
     }
 
     private List<byte[]> all(List<FileStatus> files) {
@@ -90,16 +90,16 @@ final class SchemaSurvey {
     /** What is known from a file; null where it is skipped. */
     private static byte[] read(Path path, RecordOptions options, long limit, Configuration configuration) {
         try (ByteSource source = ByteSource.open(path, configuration)) {
-            return SurveyNative.read(source, source.name(), options.type.ordinal(), options.mode, limit);
+            return SchemaInferenceNative.read(source, source.name(), options.type.ordinal(), options.mode, limit);
         } catch (FileNotFoundException error) {
-            return passOver(path, error, options.ignoresMissing);
+            return skip(path, error, options.ignoresMissing);
         } catch (IOException | RuntimeException error) {
-            return passOver(path, error, options.ignoresCorrupt);
+            return skip(path, error, options.ignoresCorrupt);
         }
     }
 
     /** Null, or the error. */
-    private static byte[] passOver(Path path, Exception error, boolean isIgnored) {
+    private static byte[] skip(Path path, Exception error, boolean isIgnored) {
         if (!isIgnored) {
             throw Raised.as(error);
         }
@@ -108,11 +108,11 @@ final class SchemaSurvey {
     }
 
     /** What is known from both, each of which may be null. */
-    private static byte[] merge(byte[] survey, byte[] other) {
-        return survey == null ? other : other == null ? survey : SurveyNative.merge(survey, other);
+    private static byte[] merge(byte[] inference, byte[] other) {
+        return inference == null ? other : other == null ? inference : SchemaInferenceNative.merge(inference, other);
     }
 
-    /** Looks at all records of some files. */
+    /** Reads all records of some files. */
     private static final class Task implements FlatMapFunction<Iterator<String>, byte[]>, Serializable {
         private static final long serialVersionUID = 1L;
 
