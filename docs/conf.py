@@ -23,7 +23,9 @@ html_theme = "furo"
 html_theme_options = {"top_of_page_buttons": []}
 html_title = f"tfos {release}"
 html_static_path = ["static"]
-html_css_files = ["figures.css"]
+html_css_files = ["site.css"]
+html_js_files = [("versions.js", {"defer": "defer"})]
+templates_path = ["templates"]
 
 # Made by functions, not by users.
 _WITHOUT_CONSTRUCTOR = ("tensorflowonspark.TFCluster.TFCluster", "tensorflowonspark.TFSparkNode.TFNodeContext")

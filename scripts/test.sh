@@ -61,6 +61,7 @@ run_ctest() { # PRESET [CTEST-ARGUMENT...]
 run_pytest() { # FOLDER [PYTEST-ARGUMENT...]
     local folder=$1 outcome
     shift
+    [ -e "$folder/spark.jsa" ] || timeout 600 "$folder/bin/python" scripts/spark_archive.py "$PWD/$folder/spark.jsa" 2>&1 | tail -n 3
     "$folder/bin/python" -m pytest -q -o cache_dir="$PWD/$logs/cache" --cache-clear --timeout=600 -n 2 --dist worksteal "$@"
     outcome=$?
     [ $outcome -eq 1 ] || return $outcome

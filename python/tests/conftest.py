@@ -17,7 +17,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 # Of every JVM that the tests start. Most end before what their second compiler makes pays: without it they take half the CPU time.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+_options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+if os.path.exists(os.path.join(sys.prefix, "spark.jsa")):  # scripts/spark_archive.py makes it
+    _options += f" -XX:SharedArchiveFile={sys.prefix}/spark.jsa -Xlog:disable"
+os.environ.setdefault("JDK_JAVA_OPTIONS", _options)
 # Inherited by every process that the tests start: suites, and the workers of one, can run side by side.
 OWNER = ("TFOS_TESTS_OF", "PYTEST_XDIST_WORKER")
 os.environ.setdefault(OWNER[0], str(os.getpid()))

@@ -117,6 +117,7 @@ def test_a_feed_may_be_made_on_nodes_that_are_not_fed(sc):
     TFCluster.run(sc, work, None, 2, 0, input_mode=InputMode.TENSORFLOW).shutdown()
 
 
+@pytest.mark.long
 def test_ps_in_the_driver(sc, tmp_path):
     """driver_ps_nodes needs executors for the workers only."""
 
@@ -125,6 +126,7 @@ def test_ps_in_the_driver(sc, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["ps0", "worker0", "worker1"]
 
 
+@pytest.mark.long
 def test_nodes_have_the_grace_after_the_feed(sc, tmp_path):
     """The worker runs beyond the timeout, and the evaluator beyond the worker; who is ready before is not waited for."""
 
@@ -278,6 +280,7 @@ def test_s16_inference_partitions_of_all_sizes(sc):
         assert results.glom().collect() == want
 
 
+@pytest.mark.long
 def test_s13_function_returns_without_reading(sc):
     """train() ends cleanly and skips the rest."""
     cluster = TFCluster.run(sc, lambda args, ctx: None, None, 2, 0, input_mode=FEED)
@@ -327,6 +330,7 @@ def read_by_queues(args, ctx):
             results.put(row * 2)
 
 
+@pytest.mark.long
 def test_s43_clusters_at_once_from_several_threads(sc):
     """Each thread has a cluster, which it feeds and shuts down; one fails, which is no concern of the others."""
     told, barrier = {}, threading.Barrier(2)
@@ -359,6 +363,7 @@ def fail_at_once(args, ctx):
     raise ValueError("at once")
 
 
+@pytest.mark.long
 def test_s43_clusters_after_a_failed_one(sc):
     """One SparkContext serves a cluster that fails and two more after it."""
 
@@ -406,6 +411,7 @@ def in_step(args, ctx):
         json.dump(written, file)
 
 
+@pytest.mark.long
 def test_s14_uneven_partitions_in_step(sc, tmp_path):
     """103 rows, two workers: equal numbers of steps in each epoch, every row once; with "stop" none twice, and steps as long as both
     have whole batches."""
@@ -527,6 +533,7 @@ def test_s09_start_method_spawn(sc):
     TFCluster.run(sc, pool, None, 1, 0).shutdown()
 
 
+@pytest.mark.long
 def test_s78_tensorboard_address(sc, tmp_path):
     """It looks at the very folder."""
     import urllib.request

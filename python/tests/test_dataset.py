@@ -501,6 +501,7 @@ def test_ctrl_c_ends_the_wait_for_the_first_row(served):
     assert served.batches([1], batch_size=1)[1][0].tolist() == [1]
 
 
+@pytest.mark.long
 def test_a_trainer_ends_while_tensorflow_waits(tmp_path):
     """Its link is closed under an op that waits for rows."""
     program = SERVE.split("def catch_up")[0] + """
@@ -520,6 +521,7 @@ save(values)
         assert cluster.saved() == [[1], True]
 
 
+@pytest.mark.long
 def test_a_feed_without_rows(tmp_path):
     program = SERVE.split("def catch_up")[0] + """
 try:

@@ -56,6 +56,7 @@ def test_s81_several_paths_in_one_text(spark, tmp_path):  # noqa: F811
         dfutil.loadTFRecords(spark.sparkContext, f"{tmp_path}/a,{tmp_path}/nothing")
 
 
+@pytest.mark.long
 def test_s78_that_very_folder(spark, tmp_path):  # noqa: F811
     for number, name in enumerate(["a[1]", "a1", "a,b", "a", "{c,d}", "a%20b", "a#b"]):
         dfutil.saveAsTFRecords(spark.range(number, number + 1, 1, 1), f"{tmp_path}/{name}")

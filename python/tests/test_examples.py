@@ -96,6 +96,7 @@ def test_missing_file_is_named(setup_module_of_data, tmp_path):
         setup_module_of_data.read_digits(str(tmp_path), "train")
 
 
+@pytest.mark.long
 def test_conversion_is_exact(setup_module_of_data, sc, tmp_path, digits):
     from pyspark.sql import SparkSession
 

@@ -21,6 +21,7 @@ from tensorflowonspark.launch import ClusterMeta, FeedTask, NodeTask, node_execu
 KEY = "0" * 64
 
 
+@pytest.mark.long
 def test_tensorflow_may_be_imported_first(tmp_path):
     """TensorFlow's own OpenSSL and zlib are there for every library that is loaded after it."""
     pytest.importorskip("tensorflow")

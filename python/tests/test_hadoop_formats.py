@@ -293,6 +293,7 @@ def test_keys_are_objects_of_their_own(hadoop, tmp_path):
     assert [bytes(key.copyBytes()) for key in keys] == [b"one", b"two", b"three"]
 
 
+@pytest.mark.long
 def test_mapreduce_without_spark(hadoop, tmp_path):
     """A job of Hadoop's own, whose counters have what was skipped."""
     jvm = hadoop._jvm

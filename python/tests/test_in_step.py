@@ -44,6 +44,7 @@ def fit_in_step(args, ctx):
         json.dump(reports, file)
 
 
+@pytest.mark.long
 def test_s15_fit_on_uneven_partitions(sc, tmp_path):
     """One part in four to one worker: equal steps of both, enough for all rows, one model, which has learned y = x0 + 2 x1."""
     def deal(layout):

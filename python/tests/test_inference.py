@@ -87,7 +87,7 @@ def running(sc, tmp_path_factory):
     wait_until(lambda: not our_processes(), what="the end of the nodes")
 
 
-@pytest.fixture(params=["jvm", "arrow"])
+@pytest.fixture(params=["jvm", pytest.param("arrow", marks=pytest.mark.long)])
 def via(request):
     return request.param
 
@@ -270,6 +270,7 @@ SAME = {
 }
 
 
+@pytest.mark.long
 def test_an_identity_model(spark, running, how):
     """What a trainer gives back as it got it is what went in, of whatever type."""
     columns = with_nulls(SAME) if how == "rows" else [f"{text} as {name}" for name, text in SAME.items()]
@@ -431,6 +432,7 @@ def test_arrays_in_an_rdd(spark, running):
     assert infer("(1, 2, 3)") == [1, 2, 3]  # a tuple of no arrays has results
 
 
+@pytest.mark.long
 def test_s72_arrays_that_spark_has_pickled(spark, running):
     context = spark.sparkContext
     arrays = [np.arange(6, dtype="f4").reshape(2, 3) + i for i in range(4)]
@@ -501,6 +503,7 @@ def test_what_an_rdd_cannot_have(spark, running):
 # -- failures, each with a cluster of its own
 
 
+@pytest.mark.long
 def test_s17_a_result_too_few(sc, spark, via):
     def short(args, ctx):
         feed = ctx.get_data_feed(train_mode=False)

@@ -26,9 +26,16 @@ def ranks(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def single(ranks):
-    """What one process makes of each case."""
-    return good(ranks.run(keras_cases.fit, 0, names=list(CASES)))[0]
+def of_one_process(ranks):
+    """Gives what one process makes of the cases named, each trained once."""
+    results = {}
+
+    def train(names):
+        new = [name for name in names if name not in results]
+        results.update(good(ranks.run(keras_cases.fit, 0, names=new))[0] if new else {})
+        return results
+
+    return train
 
 
 def check(single, results, names, tolerance=2e-6):
@@ -47,15 +54,18 @@ def check(single, results, names, tolerance=2e-6):
     assert not wrong, wrong
 
 
-def test_two_ranks_train_what_one_process_trains(ranks, single):
-    check(single, good(ranks.run(keras_cases.fit, 2, names=list(CASES))), CASES)
+@pytest.mark.parametrize("names", [SOME, pytest.param([name for name in CASES if name not in SOME], marks=pytest.mark.long, id="others")])
+def test_two_ranks_train_what_one_process_trains(ranks, of_one_process, names):
+    check(of_one_process(names), good(ranks.run(keras_cases.fit, 2, names=names)), names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size, names", [(1, ["adam"]), (3, SOME), (4, ["adam", "embedding_adam"])])
-def test_other_numbers_of_ranks(ranks, single, size, names):
-    check(single, good(ranks.run(keras_cases.fit, size, names=names)), names)
+def test_other_numbers_of_ranks(ranks, of_one_process, size, names):
+    check(of_one_process(names), good(ranks.run(keras_cases.fit, size, names=names)), names)
 
 
+@pytest.mark.long
 def test_sample_weights_and_validation(ranks):
     names = ["adam", "sum", "weight_mean"]
     arguments = {"names": names, "weighted": True, "validation": True}
@@ -71,6 +81,7 @@ def test_parts_of_unequal_length(ranks):
     check(expected, good(ranks.run(keras_cases.fit_uneven, 3, names=SOME_UNEVEN, endings=("padded",))), expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["short", "padded"])
 def test_named_inputs_and_outputs(ranks, ending):
     check(good(ranks.run(keras_cases.branched, 0))[0], good(ranks.run(keras_cases.branched, 3, ending=ending)), ["branched"], 1e-5)
@@ -195,6 +206,7 @@ def test_killed_rank_is_named(tmp_path, fit_for_ever):
 # ---- asynchronously
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", ["all", "tcp"])
 def test_asynchronous_ranks_end_with_the_same_model(ranks, group):
     """Whatever their numbers of rows, one of which is 0."""

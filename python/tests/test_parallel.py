@@ -55,6 +55,7 @@ def test_a_failure_has_the_exception(sc, use_barrier):
         TFParallel.run(sc, local(fail), {}, 2, use_barrier)
 
 
+@pytest.mark.long
 def test_too_few_slots_are_refused_with_both_numbers(sc):
     with pytest.raises(RuntimeError, match="needs 3 tasks that run at a time, and this application has slots for 2"):
         TFParallel.run(sc, local(tell), {"x": 1}, 3)

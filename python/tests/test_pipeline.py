@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from tensorflowonspark.pipeline import HasBatchSize, HasSteps, Namespace, TFEsti
 from test_cluster import local
 
 pytest.importorskip("pyarrow")
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,13 @@ def test_namespaces():
     assert Namespace({}).argv is None
     with pytest.raises(TypeError, match="not 5"):
         Namespace(5)
+
+
+def test_a_trainer_reads_arguments_without_spark():
+    """A trainer's start would be a second of CPU time longer."""
+    program = "import pickle, sys; print(pickle.load(sys.stdin.buffer), sorted({'pyspark', 'pandas', 'tensorflow'} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(Namespace({"a": 1})), stdout=subprocess.PIPE, check=True)
+    assert result.stdout == b"Namespace(a=1) []\n"
 
 
 def test_params_win_over_arguments():

@@ -86,6 +86,7 @@ def test_s88_what_is_made_of_a_dataset_is_restored(tmp_path):
     assert_restored(make, tmp_path, [0, 1, 7, 20, 33])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"shuffle_buffer": 300}])
 def test_s88_long_passes_are_restored(tmp_path, options):
     paths = write(tmp_path, [600, 200])
@@ -140,6 +141,7 @@ def test_s88_files_may_be_in_another_folder(tmp_path):
     assert rows_of(restored) == list(range(28, 41))
 
 
+@pytest.mark.long
 def test_s88_fit_is_resumed_by_backup_and_restore(tmp_path):
     """In the middle of an epoch, with the steps and the model that tf.data's own dataset of the files leads to."""
     path = write(tmp_path, [41])[0]

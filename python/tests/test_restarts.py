@@ -80,6 +80,7 @@ def die_at_first(args, ctx):
         open(f"{args['out']}/done", "w").close()
 
 
+@pytest.mark.long
 def test_functions_that_read_for_themselves_begin_anew(sc, tmp_path):
     cluster = TFCluster.run(sc, local(die_at_first), {"out": str(tmp_path), "deaths": 1}, 2, 0, max_restarts=1)
     cluster.shutdown()

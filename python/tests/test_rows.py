@@ -108,12 +108,14 @@ def uniform_rows(draw):
     return [dict(zip(keys, row)) if kind is dict else kind(row) for row in rows]
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(uniform_rows())
 def test_uniform_rows_come_back(rows):
     assert_round_trip(rows)
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(st.lists(values, max_size=20))
 def test_any_rows_come_back(rows):

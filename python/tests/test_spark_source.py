@@ -387,6 +387,7 @@ def test_local_files_have_no_checksums_of_hadoop_beside_them(spark, tmp_path):
     assert spark.read.format("tfrecord").load(str(tmp_path / "out")).count() == 3
 
 
+@pytest.mark.long
 def test_s78_that_very_folder(spark, tmp_path):
     """A folder is written under exactly its name, and read by it, or by the name with its special characters escaped."""
     from functools import reduce
@@ -406,6 +407,7 @@ def test_s78_that_very_folder(spark, tmp_path):
     assert load(spark, tmp_path / "[ab]", schemaMode="infer").count() == 2  # nothing has this name
 
 
+@pytest.mark.long
 def test_s85_files_of_hadoops_codecs(spark, tmp_path):
     """Read as Hadoop's formats read them, as a whole however small the parts are set; the error of others names their format."""
     from test_hadoop_formats import compress_by_hadoop

@@ -78,6 +78,7 @@ def test_a_frame_without_rows(spark, tmp_path):  # noqa: F811
         load(spark, tmp_path / "a")
 
 
+@pytest.mark.long
 def test_rows_that_are_larger_than_a_batch(spark, tmp_path):  # noqa: F811
     save(spark.range(3).selectExpr("id", "repeat('x', 5000000 + cast(id AS int)) AS s").coalesce(1), tmp_path / "a")
     assert load(spark, tmp_path / "a").orderBy("id").selectExpr("length(s)").collect() == [(5000000,), (5000001,), (5000002,)]
@@ -297,6 +298,7 @@ def test_rows_where_spark_takes_no_batches(spark, tmp_path, settings):  # noqa: 
     assert sorted(row.c5 - row.id for row in frame.collect()) == [5] * 10
 
 
+@pytest.mark.long
 def test_what_is_kept_of_a_batch_outlives_it(spark, tmp_path):  # noqa: F811
     save(spark.range(20000).selectExpr("id", "concat('text ', id) AS s", "array(id, id + 1) AS l").coalesce(1), tmp_path / "a")
     frame = load(spark, tmp_path / "a")
@@ -312,6 +314,7 @@ def test_what_is_kept_of_a_batch_outlives_it(spark, tmp_path):  # noqa: F811
         cached.unpersist()
 
 
+@pytest.mark.long
 def test_a_task_that_ends_while_python_is_fed(spark, tmp_path):  # noqa: F811
     def first(batches):
         yield next(iter(batches))
@@ -342,6 +345,7 @@ def test_tables(spark, tmp_path):  # noqa: F811
         spark.sql(f"DROP TABLE {table}")
 
 
+@pytest.mark.long
 def test_a_stream_from_files_to_files(spark, tmp_path):  # noqa: F811
     save(spark.range(10).coalesce(1), tmp_path / "in")
 

@@ -85,7 +85,7 @@ def others(spark, tmp_path):
     return Files(spark, tmp_path / "others", first=1000)
 
 
-@pytest.mark.parametrize("via", ["jvm", "arrow"])
+@pytest.mark.parametrize("via", ["jvm", pytest.param("arrow", marks=pytest.mark.long)])
 def test_every_row_of_a_stream_once(sc, spark, files, out, tmp_path, via):
     for rows in (30, 1, 44):
         files.add(rows)
@@ -106,6 +106,7 @@ def write_batches(args, ctx):
         json.dump(passes, file)
 
 
+@pytest.mark.long
 def test_a_stream_is_one_epoch_in_the_order_of_its_batches(spark, files, out):
     for _ in range(6):
         files.add(10)
@@ -117,7 +118,7 @@ def test_a_stream_is_one_epoch_in_the_order_of_its_batches(spark, files, out):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("via", ["jvm", "arrow"])
+@pytest.mark.parametrize("via", ["jvm", pytest.param("arrow", marks=pytest.mark.long)])
 def test_a_query_killed_in_a_batch_feeds_the_rest_when_it_starts_again(spark, files, out, tmp_path, via):
     files.add(800, padding=100_000)  # more than the rings hold
     files.add(100)
@@ -151,6 +152,7 @@ def test_a_batch_that_was_fed_but_not_committed_is_not_fed_again(spark, files, o
         assert ids_in(out) == files.ids
 
 
+@pytest.mark.long
 def test_who_asks_to_stop_ends_a_query_behind_a_batch_and_another_cluster_goes_on(spark, files, out, tmp_path):
     for _ in range(8):
         files.add(10)
@@ -172,6 +174,7 @@ def rate(spark, rows=200):
     return spark.readStream.format("rate").option("rowsPerSecond", rows).load().selectExpr("value as id")
 
 
+@pytest.mark.long
 def test_the_query_ends_when_all_terminate(spark, out):
     with TFCluster.run(spark, local(collect_rows), {"out": str(out), "limit": 500}, 2, 0, input_mode=FEED) as cluster:
         query = cluster.train(rate(spark))
@@ -182,6 +185,7 @@ def test_the_query_ends_when_all_terminate(spark, out):
         assert len(ids) >= 200 and len(set(ids)) == len(ids)
 
 
+@pytest.mark.long
 def test_a_trainer_that_fails_ends_the_query_with_its_words(spark, out):
     with TFCluster.run(spark, local(collect_rows), {"out": str(out), "failure": "as told"}, 2, 0, input_mode=FEED) as cluster:
         query = cluster.train(rate(spark))
@@ -190,6 +194,7 @@ def test_a_trainer_that_fails_ends_the_query_with_its_words(spark, out):
         assert not query.isActive
 
 
+@pytest.mark.long
 def test_a_query_that_fails_is_raised_when_the_functions_have_returned(spark, files, out, tmp_path):
     from pyspark.errors import StreamingQueryException
 
@@ -330,6 +335,7 @@ def streaming_context(sc):
         context.stop(stopSparkContext=False)
 
 
+@pytest.mark.long
 def test_every_row_of_a_dstream_once(sc, out):
     with streaming_context(sc) as context:
         with TFCluster.run(sc, local(collect_rows), {"out": str(out)}, 2, 0, input_mode=FEED) as cluster:

@@ -57,6 +57,7 @@ def check_epochs(nodes, training, validation, epochs):
             assert sorted(row for steps in parts for step in steps for row in step) == want
 
 
+@pytest.mark.long
 def test_s19_validation_beside_training(sc, tmp_path):
     """Each worker gets a share of both, in step, and every row once an epoch."""
     layouts = [([70, 33], [20, 1]), ([10, 0, 1], [0, 60, 0, 3])]
@@ -97,6 +98,7 @@ def test_s21_a_retried_task_feeds_the_validation_once(sc, tmp_path):
     check_epochs(read_all(tmp_path), list(range(80)), list(range(1000, 1200)), 2)
 
 
+@pytest.mark.long
 def test_s19_an_evaluator_is_fed(sc, tmp_path):
     """All of the validation, after each epoch; its task keeps its slot, and the worker's alone feeds both."""
 
@@ -257,6 +259,7 @@ def test_the_validation_alone_can_be_given_up(sc, tmp_path):
     assert read_all(tmp_path) == {"0": [80, 20]}
 
 
+@pytest.mark.long
 def test_two_queues_are_read_alternately(sc, tmp_path):
     def function(args, ctx):
         import json

@@ -97,13 +97,15 @@ static enum tfos_status read_open(struct tfos__feed_connection *connection, cons
 
 // Keeps what was published in the channel that the writer leaves, and where it stopped: what
 // follows, be it in a larger channel or by another attempt, is read after it.
-static void remember_place(struct tfos__feed_connection *connection, bool *is_complete)
+static void remember_place(struct tfos__feed_connection *connection)
 {
     const struct tfos__feed_pool_channel *channel = connection->channel;
 
     connection->before_channel = (uint64_t)channel->number + 1;
     connection->before_head = atomic_load(&channel->page->head) & ~TFOS__FEED_HEAD_FENCED;
-    connection->rows = tfos__feed_pool_channel_rows(channel, is_complete);
+    struct tfos__feed_rows rows = tfos__feed_pool_channel_rows(channel);
+    connection->rows = rows.count;
+    connection->is_complete = rows.is_complete;
     connection->written += tfos__feed_pool_channel_written(channel);
 }
 
@@ -118,7 +120,7 @@ void tfos__feed_host_close_attempt(struct tfos__feed_connection *connection, boo
         if (host->pool.channels[i]->owner == connection)
             tfos__feed_channel_pool_fence(&host->pool, host->pool.channels[i]);
     if (connection->channel)
-        remember_place(connection, &connection->is_complete);
+        remember_place(connection);
     struct tfos__feed_attempt *entry = tfos__feed_attempt_table_find(
         &connection->queue->attempts, connection->feed, connection->partition);
     if (entry && entry->connection == connection) {
@@ -196,7 +198,7 @@ static void change_channel(struct tfos__feed_connection *connection, uint64_t si
 {
     struct tfos__feed_pool_channel *channel = connection->channel;
 
-    remember_place(connection, NULL);
+    remember_place(connection);
     connection->channel = NULL;
     if (connection->has_results)
         tfos__feed_channel_pool_leave(&connection->host->pool, channel);

@@ -26,7 +26,7 @@ static int64_t used_of(uint64_t head, uint64_t tail, uint64_t size)
 static struct tfos_feed_channel_state read_state(struct tfos__feed_channel_page *page, int fd)
 {
     uint64_t head = atomic_load(&page->head), tail = atomic_load(&page->tail);
-    uint64_t rows = tfos__feed_channel_page_rows(page, 0);
+    struct tfos__feed_rows rows = tfos__feed_channel_page_rows(page, 0);
     return (struct tfos_feed_channel_state){
         .fd = fd,
         .size = (int64_t)page->size,
@@ -34,11 +34,11 @@ static struct tfos_feed_channel_state read_state(struct tfos__feed_channel_page 
         .result_size = (int64_t)page->result_size,
         .result_used = used_of(atomic_load(&page->result_head), atomic_load(&page->result_tail),
                                page->result_size),
-        .rows_published = (int64_t)(rows & ~TFOS__FEED_ROWS_COMPLETE),
+        .rows_published = (int64_t)rows.count,
         .rows_released = (int64_t)atomic_load(&page->rows_released),
         .space_wanted = (int64_t)atomic_load(&page->wanted),
         .writer_wait_us = (int64_t)atomic_load(&page->waited_us),
-        .is_partition_published = rows & TFOS__FEED_ROWS_COMPLETE,
+        .is_partition_published = rows.is_complete,
         .is_fenced = head & TFOS__FEED_HEAD_FENCED,
         .is_abandoned = tail & TFOS__FEED_TAIL_ABANDONED,
         .is_retired = atomic_load(&page->is_retired),

@@ -23,23 +23,21 @@ static uint64_t head_of(const struct tfos__feed_pool_channel *channel)
     return atomic_load(&channel->page->head) & ~TFOS__FEED_HEAD_FENCED;
 }
 
-uint64_t tfos__feed_pool_channel_rows(const struct tfos__feed_pool_channel *channel,
-                                      bool *is_complete)
+struct tfos__feed_rows tfos__feed_pool_channel_rows(const struct tfos__feed_pool_channel *channel)
 {
-    uint64_t rows = tfos__feed_channel_page_rows(channel->page, channel->first_row);
+    struct tfos__feed_rows rows = tfos__feed_channel_page_rows(channel->page, channel->first_row);
 
-    if (is_complete)
-        *is_complete = (rows & TFOS__FEED_ROWS_COMPLETE) != 0;
-    rows &= ~TFOS__FEED_ROWS_COMPLETE;
-    return rows >= channel->first_row && rows <= INT64_MAX ? rows : channel->first_row;
+    if (rows.count < channel->first_row || rows.count > INT64_MAX)
+        rows.count = channel->first_row;
+    return rows;
 }
 
 uint64_t tfos__feed_pool_channel_written(const struct tfos__feed_pool_channel *channel)
 {
-    uint64_t rows = tfos__feed_pool_channel_rows(channel, NULL) - channel->first_row;
-    uint64_t left_out = atomic_load(&channel->page->left_out);
+    struct tfos__feed_rows rows = tfos__feed_pool_channel_rows(channel);
+    uint64_t count = rows.count - channel->first_row;
 
-    return left_out <= rows ? rows - left_out : 0;
+    return rows.left_out <= count ? count - rows.left_out : 0;
 }
 
 bool tfos__feed_pool_channel_is_drained(const struct tfos__feed_pool_channel *channel)
@@ -52,12 +50,11 @@ bool tfos__feed_pool_channel_is_drained(const struct tfos__feed_pool_channel *ch
 bool tfos__feed_pool_channel_is_read(const struct tfos__feed_pool_channel *channel)
 {
     uint64_t tail = atomic_load(&channel->page->tail);
-    bool is_complete = false;
 
     if (tfos__feed_pool_channel_is_drained(channel))
         return true;
-    tfos__feed_pool_channel_rows(channel, &is_complete);
-    return is_complete && head_of(channel) - tail == tfos__feed_record_size(0);
+    return tfos__feed_pool_channel_rows(channel).is_complete &&
+           head_of(channel) - tail == tfos__feed_record_size(0);
 }
 
 // A channel that the reader gave up is never handed out again.
@@ -186,10 +183,10 @@ static void hand_out(struct tfos__feed_pool_channel *channel, uint64_t first_row
     for (int slot = 0; slot < 2; slot++) {
         atomic_store(&channel->page->published[slot].head, head);
         atomic_store(&channel->page->published[slot].rows, first_row);
+        atomic_store(&channel->page->published[slot].left_out, 0);
     }
     atomic_store(&channel->page->before_channel, 0);
     atomic_store(&channel->page->before_head, 0);
-    atomic_store(&channel->page->left_out, 0);
     atomic_store(&channel->page->writer_waiters, 0);
     atomic_store(&channel->page->wanted, 0);
     atomic_store(&channel->page->head, head);

@@ -70,10 +70,8 @@ void tfos__feed_channel_pool_give_back(struct tfos__feed_channel_pool *pool,
 /// Frees unused channels while all together are above the limit.
 void tfos__feed_channel_pool_trim(struct tfos__feed_channel_pool *pool);
 
-/// Rows of the partition up to the last one published in the channel, at first first_row, and
-/// whether the partition's end was.
-uint64_t tfos__feed_pool_channel_rows(const struct tfos__feed_pool_channel *channel,
-                                      bool *is_complete);
+/// What has been published up to the last record in the channel, at first first_row rows.
+struct tfos__feed_rows tfos__feed_pool_channel_rows(const struct tfos__feed_pool_channel *channel);
 
 /// Rows published in the channel since it was handed out.
 uint64_t tfos__feed_pool_channel_written(const struct tfos__feed_pool_channel *channel);

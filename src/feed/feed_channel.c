@@ -144,10 +144,10 @@ void tfos__feed_channel_page_unmap(struct tfos__feed_channel_page *page)
     munmap(page, TFOS__FEED_PAGE_SIZE);
 }
 
-uint64_t tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page,
-                                      uint64_t first_row)
+struct tfos__feed_rows tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page,
+                                                    uint64_t first_row)
 {
-    uint64_t rows = first_row;
+    uint64_t count = first_row, left_out = 0;
 
     // A living writer may publish between the looks; a fenced one cannot, and the first try
     // succeeds.
@@ -157,13 +157,17 @@ uint64_t tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page
         for (int slot = 0; slot < 2 && !is_found; slot++) {
             const struct tfos__feed_published *published = &page->published[slot];
             is_found = atomic_load_explicit(&published->head, memory_order_acquire) == head;
-            if (is_found)
-                rows = atomic_load_explicit(&published->rows, memory_order_acquire);
+            if (is_found) {
+                count = atomic_load_explicit(&published->rows, memory_order_acquire);
+                left_out = atomic_load_explicit(&published->left_out, memory_order_acquire);
+            }
         }
         if (is_found && (atomic_load(&page->head) & ~TFOS__FEED_HEAD_FENCED) == head)
             break;
     }
-    return rows;
+    return (struct tfos__feed_rows){.count = count & ~TFOS__FEED_ROWS_COMPLETE,
+                                    .left_out = left_out,
+                                    .is_complete = count & TFOS__FEED_ROWS_COMPLETE};
 }
 
 struct tfos__feed_futex tfos__feed_channel_page_futex(struct tfos__feed_channel_page *page)

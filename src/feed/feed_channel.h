@@ -51,8 +51,7 @@ struct tfos__feed_channel_page {
     char reserved_a[16];
     _Atomic uint64_t head; // 64
     struct tfos__feed_published published[2];
-    _Atomic uint64_t left_out; ///< rows behind first_row that the writer sent to other nodes
-    char reserved_b[16];
+    char reserved_b[8];
     _Atomic uint64_t tail; // 128
     _Atomic uint64_t rows_released;
     char reserved_c[48];
@@ -74,7 +73,7 @@ static_assert(offsetof(struct tfos__feed_control_page, stream_feed) == 112, "pro
 static_assert(offsetof(struct tfos__feed_control_page, others) == 120, "protocol");
 static_assert(offsetof(struct tfos__feed_control_page, step_rows) == 128, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, head) == 64, "protocol");
-static_assert(offsetof(struct tfos__feed_channel_page, left_out) == 104, "protocol");
+static_assert(offsetof(struct tfos__feed_channel_page, published) == 72, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, tail) == 128, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, writer_word) == 192, "protocol");
 static_assert(offsetof(struct tfos__feed_channel_page, wanted) == 200, "protocol");
@@ -107,10 +106,17 @@ enum tfos_status tfos__feed_channel_page_map(int fd, struct tfos__feed_channel_p
                                              struct tfos_error *err);
 void tfos__feed_channel_page_unmap(struct tfos__feed_channel_page *page);
 
-/// Rows published with the present head, with TFOS__FEED_ROWS_COMPLETE, or `first_row` where
-/// nothing has been. The final count once the head is fenced.
-uint64_t tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page,
-                                      uint64_t first_row);
+/// What has been published up to a head.
+struct tfos__feed_rows {
+    uint64_t count;    ///< rows of the partition
+    uint64_t left_out; ///< as in struct tfos__feed_published
+    bool is_complete;  ///< the partition's end, too
+};
+
+/// With the present head; `first_row` rows where nothing has been published. Final once the head
+/// is fenced.
+struct tfos__feed_rows tfos__feed_channel_page_rows(const struct tfos__feed_channel_page *page,
+                                                    uint64_t first_row);
 
 /// The writer's.
 struct tfos__feed_futex tfos__feed_channel_page_futex(struct tfos__feed_channel_page *page);

@@ -49,12 +49,9 @@ enum tfos_status tfos__feed_local_writer_commit(struct tfos__feed_local_writer *
                                                 struct tfos_error *err)
 {
     struct tfos__feed_written_channel *last = &writer->channels[writer->count - 1];
-    uint64_t left_out = (rows & ~TFOS__FEED_ROWS_COMPLETE) - tfos__feed_local_writer_rows(writer) -
-                        (uint64_t)row_count;
 
-    // Only figures depend on it, so that it need not change in one with the rows.
-    if (left_out > 0)
-        atomic_fetch_add(&last->shared->page->left_out, left_out);
+    last->shared->producer.left_out += (rows & ~TFOS__FEED_ROWS_COMPLETE) -
+                                       tfos__feed_local_writer_rows(writer) - (uint64_t)row_count;
     TFOS__TRY(tfos__feed_producer_commit(&last->shared->producer, size, rows, err));
     last->row_count += row_count;
     return TFOS_OK;

@@ -66,6 +66,7 @@ void tfos__feed_producer_init(struct tfos__feed_producer *producer)
         // The slot that holds the present head stays untouched by the first commit.
         producer->turn = atomic_load(&producer->published[0].head) == head ? 1 : 0;
         producer->rows = atomic_load(&producer->published[1 - producer->turn].rows);
+        producer->left_out = atomic_load(&producer->published[1 - producer->turn].left_out);
     }
 }
 
@@ -176,6 +177,7 @@ enum tfos_status tfos__feed_producer_commit(struct tfos__feed_producer *producer
         // changed.
         atomic_store_explicit(&slot->head, next, memory_order_release);
         atomic_store_explicit(&slot->rows, rows, memory_order_release);
+        atomic_store_explicit(&slot->left_out, producer->left_out, memory_order_release);
     }
     if (!atomic_compare_exchange_strong(producer->head, &expected, next))
         return tfos__fail(err, TFOS_BUSY, "feed: this attempt was superseded by a later one");

@@ -61,7 +61,8 @@ static inline void tfos__feed_futex_pause(void)
 /// What was published when the head had the value `head`.
 struct tfos__feed_published {
     _Atomic uint64_t head;
-    _Atomic uint64_t rows;
+    _Atomic uint64_t rows;     ///< of the partition, with TFOS__FEED_ROWS_COMPLETE
+    _Atomic uint64_t left_out; ///< of those since the channel was handed out, sent to other nodes
 };
 
 struct tfos__feed_producer {
@@ -75,7 +76,8 @@ struct tfos__feed_producer {
     struct tfos__feed_futex consumer_futex;
     uint64_t position; ///< our head
     uint64_t seen_tail;
-    uint64_t rows; ///< rows published, with TFOS__FEED_ROWS_COMPLETE
+    uint64_t rows;     ///< rows published, with TFOS__FEED_ROWS_COMPLETE
+    uint64_t left_out; ///< as published with the next record; the caller's to add to
     unsigned turn;
     uint64_t told_wanted; ///< the present value of `wanted`
     int64_t counted_us;   ///< up to when the present wait is in `waited_us`

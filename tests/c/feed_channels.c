@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "feed/batch_encoder.h"
 #include "feed/feed_channel.h"
+#include "feed/local_writer.h"
 #include "feed_task.h"
 
 #define RING_SIZE 8192
@@ -196,6 +197,32 @@ static void a_fence_decides(void **state)
     bare_close(&bare);
 }
 
+// Rows that went to other nodes count with the record that follows them, or not at all.
+static void a_gap_counts_with_its_record(void **state)
+{
+    struct bare bare;
+    struct tfos_error err;
+    uint8_t *space = NULL;
+    struct tfos__feed_local_writer writer = {0};
+
+    (void)state;
+    bare_open(&bare);
+    struct tfos__feed_channel *channel = bare.channel;
+    bare.channel = NULL;
+    assert_done(tfos__feed_local_writer_add(&writer, channel, &err));
+    assert_done(tfos__feed_producer_reserve(&channel->producer, 64, &space, &err));
+    assert_done(tfos__feed_local_writer_commit(&writer, 64, 30, 10, &err));
+    assert_int_equal(tfos__feed_channel_page_rows(channel->page, 0).left_out, 20);
+    assert_done(tfos__feed_producer_reserve(&channel->producer, 64, &space, &err));
+    atomic_fetch_or(&channel->page->head, TFOS__FEED_HEAD_FENCED);
+    assert_int_equal(tfos__feed_local_writer_commit(&writer, 64, 90, 10, &err), TFOS_BUSY);
+    struct tfos__feed_rows rows = tfos__feed_channel_page_rows(channel->page, 0);
+    assert_int_equal(rows.count, 30);
+    assert_int_equal(rows.left_out, 20);
+    tfos__feed_local_writer_clear(&writer);
+    bare_close(&bare);
+}
+
 static int count_entries(const char *path)
 {
     DIR *folder = opendir(path);
@@ -343,6 +370,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(foreign_descriptors_are_no_channels),
     cmocka_unit_test(channels_cannot_be_cut),
     cmocka_unit_test(a_fence_decides),
+    cmocka_unit_test(a_gap_counts_with_its_record),
     cmocka_unit_test(a_thousand_writers_leave_nothing),
     cmocka_unit_test(s18_memory_is_bounded),
     cmocka_unit_test(allocations_may_fail),
