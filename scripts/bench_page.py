@@ -23,7 +23,7 @@ PARTS = {
     "feeding": ("Rows from Spark into trainers", ["feed_rows", "feed_df", "feed_parquet", "feed_arrow", "feed_scale", "ring", "remote_feed",
                                                 "dataset_op", "balance"]),
     "inference": ("Inference", ["infer_df", "pipeline_transform"]),
-    "files": ("TFRecord files", ["dfutil_records", "spark_read", "spark_write", "record_decode", "record_encode", "frame_checks", "schema"]),
+    "files": ("TFRecord files", ["dfutil_records", "spark_read", "spark_write", "record_decode", "record_encode", "frame_checks", "schema", "hdfs_files"]),
     "training": ("Training", ["cluster_cycle", "mnist_epoch", "estimator_fit", "keras_step", "keras_fit", "first_step", "step_agreement"]),
     "collectives": ("Gradients among trainers", ["allreduce", "allreduce_core", "scale"]),
 }
@@ -81,8 +81,10 @@ def round_figure(value):
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def describe_machine():
+def describe_machine(paths):
     """(name, value) pairs: what the figures were measured on."""
+    days = sorted({datetime.date.fromtimestamp(path.stat().st_mtime).isoformat() for path in paths})
+    measured = " to ".join(days if len(days) == 1 else (days[0], days[-1]))
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
     java = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.splitlines()
@@ -90,13 +92,13 @@ def describe_machine():
     packages = subprocess.run([python, "-c", QUESTION], capture_output=True, text=True).stdout.splitlines() if python.exists() else []
     return [("processor", f"{cpu.group(1) if cpu else platform.machine()}, {len(os.sched_getaffinity(0))} cores"),
             ("memory", f"{int(memory.group(1)) / 2**20:.0f} GiB"), ("kernel", f"{platform.system()} {platform.release()}"),
-            ("Java", java[0] if java else "?"), ("packages", ", ".join(packages)), ("date", datetime.date.today().isoformat())]
+            ("Java", java[0] if java else "?"), ("packages", ", ".join(packages)), ("measured", measured)]
 
 
 def rows_of(figures):
     yield "| bench | case | ours | against | theirs | ratio | goal |\n| --- | --- | --- | --- | --- | --- | --- |"
     for figure in figures:
-        goal = "" if figure["goal"] is None else f"{figure['goal']:g}{'' if figure['met'] else ', missed'}"
+        goal = "" if figure["goal"] is None else f"{round_figure(figure['goal'])}{'' if figure['met'] else ', missed'}"
         ours, anchor, ratio = (round_figure(figure[name]) for name in ("ours", "anchor", "ratio"))
         yield f"| `{figure['bench']}` | {figure['case']} | {ours} {figure['unit']} | `{figure['anchor_name']}` | {anchor} | {ratio} | {goal} |"
 
@@ -133,7 +135,7 @@ def main():
     figures = read_lines(args.lines)
     if not figures:
         raise SystemExit("no line of make bench in these files")
-    page, plots = make_page(figures, describe_machine())
+    page, plots = make_page(figures, describe_machine(args.lines))
     for name, svg in plots.items():
         (args.docs / "images" / name).write_text(svg, encoding="utf-8")
     (args.docs / "benchmarks.md").write_text(page, encoding="utf-8")
