@@ -149,14 +149,14 @@ def test_s86_arguments_of_get_dataset():
     given = options(np.int32(3), np.True_, np.int8(10))
     assert given == options(3, True, 10)
     assert json.loads(json.dumps(given)) == given
-    sizes = dataset.wishes_of({"x": (np.int64(28), np.int8(2)), "y": np.int64(3), "z": np.array([4, 5])}, None, {"w": np.int64(9)}, None,
+    sizes = dataset.column_options_of({"x": (np.int64(28), np.int8(2)), "y": np.int64(3), "z": np.array([4, 5])}, None, {"w": np.int64(9)}, None,
                               {"x": np.float32(0.5), "y": np.int8(-1), "z": np.True_})
-    assert sizes == dataset.wishes_of({"x": (28, 2), "y": 3, "z": (4, 5)}, None, {"w": 9}, None, {"x": 0.5, "y": -1, "z": True})
+    assert sizes == dataset.column_options_of({"x": (28, 2), "y": 3, "z": (4, 5)}, None, {"w": 9}, None, {"x": 0.5, "y": -1, "z": True})
     assert json.loads(json.dumps([list(size[2]) for size in sizes])) == [[28, 2], [3], [4, 5], [9]]
     assert dataset.prefetch_of(np.int8(-1)) == -1
     for shape in ((), (28, 0), "28", (28, 2.0), {28: 28}, 28.0, np.array([2.0])):
         with pytest.raises(ValueError, match=r"shapes\['x'\] must be a shape such as \(28, 28\)"):
-            dataset.wishes_of({"x": shape}, None, None, None, None)
+            dataset.column_options_of({"x": shape}, None, None, None, None)
 
 
 def test_s86_arguments_of_tfrecord(tmp_path):

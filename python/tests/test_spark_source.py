@@ -73,8 +73,7 @@ def write_examples(path, rows, compression=""):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with tf.io.TFRecordWriter(str(path), compression) as writer:
         for row in rows:
-            message = tf.train.Example(features=tf.train.Features(feature={name: feature(*values) for name, values in row.items()}))
-            writer.write(message.SerializeToString())
+            writer.write(tf.train.Example(features=tf.train.Features(feature={name: feature(*row[name]) for name in row})).SerializeToString())
 
 
 def words_of(error):
@@ -594,8 +593,7 @@ def test_s68_the_driver_knows_what_was_skipped(spark, tmp_path):
 
 def test_s68_a_gzip_file_that_is_cut(spark, tmp_path):
     write_examples(tmp_path / "a" / "part-0.gz", [{"x": [i]} for i in range(1000)], "GZIP")
-    data = (tmp_path / "a" / "part-0.gz").read_bytes()
-    (tmp_path / "a" / "part-0.gz").write_bytes(data[: len(data) // 2])
+    os.truncate(tmp_path / "a" / "part-0.gz", os.path.getsize(tmp_path / "a" / "part-0.gz") // 2)
     with pytest.raises(Exception, match=r"part-0.gz: .*offset"):
         load(spark, tmp_path / "a", "x bigint").collect()
     found = [row.x for row in load(spark, tmp_path / "a", "x bigint", mode="skipRecord").collect()]
