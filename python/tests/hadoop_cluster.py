@@ -32,6 +32,9 @@ _YARN = {
     "yarn.scheduler.minimum-allocation-mb": "256",
     "yarn.nodemanager.resource.memory-mb": "6144",
     "yarn.nodemanager.resource.cpu-vcores": "4",
+    "yarn.resource-types": "yarn.io/gpu",
+    "yarn.nodemanager.resource-type.yarn.io/gpu": "2",
+    "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.pmem-check-enabled": "false",
     "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "99.5",
@@ -47,7 +50,7 @@ _YARN = {
 }
 # What clients must know of it.
 _CLIENT_NAMES = ("fs.defaultFS", "dfs.namenode.http-address", "dfs.permissions.enabled", "yarn.log-aggregation-enable", "yarn.nodemanager.remote-app-log-dir",
-                 "yarn.resourcemanager.hostname", "yarn.resourcemanager.address",
+                 "yarn.resource-types", "yarn.resourcemanager.hostname", "yarn.resourcemanager.address",
                  *(f"yarn.resourcemanager.{name}.address" for name in ("scheduler", "resource-tracker", "admin", "webapp")))
 
 

@@ -17,6 +17,9 @@ import pytest
 from conftest import wait_until
 from hadoop_cluster import Unavailable, serving
 from mnist_data import first_digits
+from test_gpu_commands import PROGRAM as GPU_PROGRAM
+from test_gpu_commands import commands
+from test_gpus import library  # noqa: F401
 
 pytestmark = pytest.mark.long
 pytest.importorskip("tensorflow")
@@ -109,6 +112,25 @@ def test_a_killed_application_leaves_nothing(yarn, environment, tmp_path):
     _, alive = psutil.wait_procs(trainers, 60)
     assert alive == []
     assert application(yarn, log)["finalStatus"] == "KILLED"
+
+
+def test_gpus_that_yarn_assigns(yarn, library, tmp_path):  # noqa: F811
+    """The command of docs/gpus.md; the node manager counts GPUs, and the script says which they are."""
+    (words,), out = commands("yarn"), tmp_path / "out"
+    (tmp_path / "train.py").write_text(GPU_PROGRAM)
+    script = tmp_path / "getGpusResources.sh"
+    script.write_text("""#!/bin/sh\necho '{"name": "gpu", "addresses": ["7"]}'\n""")
+    script.chmod(0o755)
+    executor = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "LD_LIBRARY_PATH": library, "TFOS_RUNTIME_DIR": tmp_path / "locks",
+                "FAKE_GPUS": "bf"}
+    settings = {"spark.yarn.jars": f"local:{SPARK}/jars/*", "spark.executor.memoryOverhead": "256m", "spark.yarn.am.memory": "512m",
+                "spark.ui.enabled": "false", "spark.executor.instances": "1", "spark.executor.memory": "512m",
+                "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1", **{f"spark.executorEnv.{name}": value for name, value in executor.items()}}
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    environ = dict(os.environ, HADOOP_CONF_DIR=str(yarn.conf), SPARK_HOME=SPARK, PYSPARK_PYTHON=sys.executable)
+    result = subprocess.run([f"{SPARK}/bin/spark-submit", "--master", "yarn", *options, *words, "train.py", str(out)], cwd=tmp_path, env=environ, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=280)
+    assert result.returncode == 0 and json.loads(out.read_text()) == ["7", 1], result.stdout[-3000:]
 
 
 README = os.path.join(os.path.dirname(PROGRAM), os.pardir, os.pardir, "deploy", "emr", "README.md")
