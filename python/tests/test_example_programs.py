@@ -178,5 +178,5 @@ def test_notebook(tmp_path):
     result = subprocess.run(command, cwd=EXAMPLES / "notebook", capture_output=True, text=True, timeout=580)
     assert result.returncode == 0, result.stdout + result.stderr
     text = (tmp_path / "executed.ipynb").read_text()
-    assert float(re.search(r"accuracy of the test: (0\.\d+)", text).group(1)) > 0.9
+    assert float(re.search(r"accuracy of the test: (0\.\d+)", text).group(1)) > 0.8
     assert "TensorBoard: http://" in text and "image/png" in text

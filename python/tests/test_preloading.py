@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trainers that are forked from a process of their executor which has imported TensorFlow, and Python workers of Spark from such a one."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -42,8 +43,12 @@ def run(context):
 
 def servers():
     """The fork servers of this process's executors: children of nobody, since their launchers have ended."""
-    return [process for process in psutil.process_iter(["name"]) if process.info["name"] == "tfos-forkserver" and "TFOS_TESTS_OF" in process.environ()
-            and process.environ()["TFOS_TESTS_OF"] == os.environ["TFOS_TESTS_OF"]]  # fmt: skip
+    found = []
+    for process in psutil.process_iter(["name"]):
+        with contextlib.suppress(psutil.Error):  # it has ended
+            if process.info["name"] == "tfos-forkserver" and process.environ().get("TFOS_TESTS_OF") == os.environ["TFOS_TESTS_OF"]:
+                found.append(process)
+    return found
 
 
 @pytest.mark.long
