@@ -21,6 +21,8 @@ _options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 if os.path.exists(os.path.join(sys.prefix, "spark.jsa")):  # scripts/spark_archive.py makes it
     _options += f" -XX:SharedArchiveFile={sys.prefix}/spark.jsa -Xlog:disable"
 os.environ.setdefault("JDK_JAVA_OPTIONS", _options)
+# A shell ignores it for what it runs in the background; programs that the tests interrupt would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Inherited by every process that the tests start: suites, and the workers of one, can run side by side.
 OWNER = ("TFOS_TESTS_OF", "PYTEST_XDIST_WORKER")
 os.environ.setdefault(OWNER[0], str(os.getpid()))
