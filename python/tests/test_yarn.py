@@ -27,6 +27,10 @@ pytest.importorskip("tensorflow")
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "yarn_program.py")
 COMMAND = os.path.join(os.path.dirname(sys.executable), "tfos")
 SPARK = os.path.dirname(pyspark.__file__)
+SETTINGS = {
+    "spark.yarn.jars": f"local:{SPARK}/jars/*", "spark.executor.memory": "512m", "spark.executor.memoryOverhead": "256m", "spark.yarn.am.memory": "512m",
+    "spark.ui.enabled": "false", "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1", "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
+}
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +59,11 @@ def environment(tmp_path_factory):
 def submit(yarn, environment, mode, *arguments, log):
     python = "./environment/bin/python" if mode == "cluster" else sys.executable
     settings = {
-        "spark.yarn.jars": f"local:{SPARK}/jars/*", "spark.executor.memoryOverhead": "256m", "spark.yarn.am.memory": "512m", "spark.ui.enabled": "false",
+        **SETTINGS, "spark.yarn.maxAppAttempts": "1",
         "spark.yarn.appMasterEnv.PYSPARK_PYTHON": "./environment/bin/python", "spark.executorEnv.PYSPARK_PYTHON": "./environment/bin/python",
-        "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1", "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1", "spark.yarn.maxAppAttempts": "1",
     }
     command = [f"{SPARK}/bin/spark-submit", "--master", "yarn", "--deploy-mode", mode, "--queue", "training", "--archives", f"{environment}#environment",
-               "--num-executors", "2", "--executor-cores", "1", "--executor-memory", "512m", "--driver-memory", "512m"]
+               "--num-executors", "2", "--executor-cores", "1", "--driver-memory", "512m"]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     environ = dict(os.environ, HADOOP_CONF_DIR=str(yarn.conf), SPARK_HOME=SPARK, PYSPARK_PYTHON="./environment/bin/python", PYSPARK_DRIVER_PYTHON=python)
@@ -121,11 +124,8 @@ def test_gpus_that_yarn_assigns(yarn, library, tmp_path):  # noqa: F811
     script = tmp_path / "getGpusResources.sh"
     script.write_text("""#!/bin/sh\necho '{"name": "gpu", "addresses": ["7"]}'\n""")
     script.chmod(0o755)
-    executor = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "LD_LIBRARY_PATH": library, "TFOS_RUNTIME_DIR": tmp_path / "locks",
-                "FAKE_GPUS": "bf"}
-    settings = {"spark.yarn.jars": f"local:{SPARK}/jars/*", "spark.executor.memoryOverhead": "256m", "spark.yarn.am.memory": "512m",
-                "spark.ui.enabled": "false", "spark.executor.instances": "1", "spark.executor.memory": "512m",
-                "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1", **{f"spark.executorEnv.{name}": value for name, value in executor.items()}}
+    executor = {"PYSPARK_PYTHON": sys.executable, "LD_LIBRARY_PATH": library, "TFOS_RUNTIME_DIR": tmp_path / "locks", "FAKE_GPUS": "bf"}
+    settings = {**SETTINGS, "spark.executor.instances": "1", **{f"spark.executorEnv.{name}": value for name, value in executor.items()}}
     options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     environ = dict(os.environ, HADOOP_CONF_DIR=str(yarn.conf), SPARK_HOME=SPARK, PYSPARK_PYTHON=sys.executable)
     result = subprocess.run([f"{SPARK}/bin/spark-submit", "--master", "yarn", *options, *words, "train.py", str(out)], cwd=tmp_path, env=environ, text=True,
