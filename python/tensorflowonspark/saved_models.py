@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 import tempfile
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import files, gpus
 
@@ -133,6 +134,10 @@ def _check_names(model: Model, request: ModelRequest, path: str) -> None:
 
 def graphs_of(tf: Any, path: str) -> List[Any]:
     """The SavedModel's MetaGraphDefs."""
+    return list(_read_saved_model(tf, path).meta_graphs)
+
+
+def _read_saved_model(tf: Any, path: str) -> Any:
     from tensorflow.core.protobuf import saved_model_pb2
 
     saved = saved_model_pb2.SavedModel()
@@ -144,29 +149,50 @@ def graphs_of(tf: Any, path: str) -> List[Any]:
 
         with tf.io.gfile.GFile(f"{path}/saved_model.pbtxt", "r") as file:
             text_format.Parse(file.read(), saved)
-    return list(saved.meta_graphs)
+    return saved
 
 
 def _load_saved_model(tf: Any, path: str, request: ModelRequest) -> Model:
     try:
-        tag_sets = [sorted(graph.meta_info_def.tags) for graph in graphs_of(tf, path)]
+        saved = _read_saved_model(tf, path)
     except Exception as error:  # protobuf's own classes differ between its versions
         raise ValueError(f"{path!r} is no SavedModel: its saved_model.pb cannot be read: {error}") from error
+    tag_sets = [sorted(graph.meta_info_def.tags) for graph in saved.meta_graphs]
     tags = None if request.tag_set is None else sorted(filter(None, map(str.strip, request.tag_set.split(","))))
     if tags is None and len(tag_sets) > 1 or tags is not None and tags not in tag_sets:
         raise ValueError(f"tag_set: the SavedModel in {path!r} has no graph {request.tag_set!r}; it has {_listed([','.join(tags) for tags in tag_sets])}")
-    loaded = tf.saved_model.load(path, tags=tags)
+    with _without_nodes(tf, path, saved) as folder:
+        loaded = tf.saved_model.load(folder, tags=tags)
     signatures = {name: function for name, function in loaded.signatures.items() if name != _INIT_SIGNATURE}
     key = request.signature_def_key
     if key is None:
         key = next(iter(signatures)) if len(signatures) == 1 else _DEFAULT_SIGNATURE
         if key not in signatures or not set(request.inputs) <= set(_inputs_of(signatures[key], request)):
-            graph = _load_graph(tf, path, tags or tag_sets[0])
+            with _without_nodes(tf, path, saved) as folder:
+                graph = _load_graph(tf, folder, tags or tag_sets[0])
             if graph is not None and all(_tensor(graph, name) is not None for name in (*request.inputs, *request.outputs)) and request.inputs:
                 return _graph_model(tf, graph, request)
     if key not in signatures:
         raise ValueError(f"signature_def_key: the SavedModel in {path!r} has no signature {key!r}; it has {_listed(list(signatures)) or 'none'}")
     return _signature_model(tf, loaded, signatures[key], request)
+
+
+@contextlib.contextmanager
+def _without_nodes(tf: Any, path: str, saved: Any) -> Iterator[str]:
+    """Where a model is whose functions run on any node: the folder itself, or a copy of one that names the node that trained."""
+    if not any("/job:" in node.device for graph in saved.meta_graphs for function in graph.graph_def.library.function for node in function.node_def):
+        yield path
+        return
+    for graph in saved.meta_graphs:
+        free_functions(graph)
+    with tempfile.TemporaryDirectory(prefix="tfos-model-") as folder:
+        for below in filter(lambda name: tf.io.gfile.isdir(f"{path}/{name}"), ("variables", "assets")):
+            os.mkdir(f"{folder}/{below}")
+            for name in tf.io.gfile.listdir(f"{path}/{below}"):
+                tf.io.gfile.copy(f"{path}/{below}/{name}", f"{folder}/{below}/{name}")
+        with open(f"{folder}/saved_model.pb", "wb") as file:
+            file.write(saved.SerializeToString())
+        yield folder
 
 
 def _signature_model(tf: Any, loaded: Any, function: Any, request: ModelRequest) -> Model:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from . import frames, jobs
+from . import _tfos, frames, jobs
 from .failures import sendable, text_of
 from .saved_models import ModelRequest, import_tensorflow, open_model
 from .sessions import spark_of
@@ -105,10 +105,18 @@ def _ask(frame: Any, task: Any) -> Any:
 
     Raises:
         ValueError: what it could not do.
+        tensorflowonspark.errors.Error: the executors lack this package.
     """
     answers: List[Any] = []
     job = jobs.SparkJob(spark_of(frame.sparkSession), "what the model is", lambda: answers.extend(frame.mapInArrow(task, "text string").collect()))
-    job.run()
+    try:
+        job.run()
+    except Exception as error:  # Spark's own, of a class that depends on its version
+        text = jobs.brief(error)
+        advice = jobs.advice(text)
+        if not advice:
+            raise
+        raise _tfos.Error(f"transform() cannot look at the model on an executor: {text}{advice}") from error
     answer = json.loads(answers[0][0]) if answers else {}
     if "error" in answer:
         raise ValueError(answer["error"])

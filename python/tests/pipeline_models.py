@@ -68,6 +68,10 @@ def write_graph(folder):
         v1.train.Saver().save(session, f"{folder}/checkpoint/model", global_step=7)
         signature = {"inputs": {"given": x}, "outputs": {"got": y}, "method_name": "tensorflow/serving/predict"}
         TFNode.export_saved_model(session, f"{folder}/graph", "serve", {"serving_default": signature})
+        builder = v1.saved_model.Builder(f"{folder}/original")  # as TensorFlowOnSpark exports: its functions still name the worker
+        signature = v1.saved_model.predict_signature_def({"given": x}, {"got": y})
+        builder.add_meta_graph_and_variables(session, ["serve"], {"serving_default": signature}, clear_devices=True)
+        builder.save()
 
 
 if __name__ == "__main__":

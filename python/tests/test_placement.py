@@ -10,10 +10,12 @@ import zipfile
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from conftest import executors, make_context, wait_until
 from tensorflowonspark import TFCluster, _tfos
 from tensorflowonspark.jobs import SparkJob
+from tensorflowonspark.pipeline import TFModel
 from tensorflowonspark.sessions import spark_of
 from tensorflowonspark.TFCluster import InputMode
 from test_cluster import local
@@ -59,6 +61,9 @@ def test_executors_whose_python_lacks_the_package(tmp_path, monkeypatch):
     try:
         with pytest.raises(_tfos.Error, match=r"No module named 'tensorflowonspark.*install tfos there, or let PYSPARK_PYTHON"):
             TFCluster.run(context, lambda args, ctx: None, None, 1, 0)
+        model = TFModel({}).setExportDir(str(tmp_path))
+        with pytest.raises(_tfos.Error, match=r"the model on an executor: .*No module named 'tensorflowonspark.*install tfos there"):
+            model.transform(SparkSession(context).range(3))
     finally:
         context.stop()
 
