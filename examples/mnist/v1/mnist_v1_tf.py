@@ -42,7 +42,9 @@ def run_steps(args, ctx, server):
         hooks.append(network.optimizer.make_session_run_hook(is_chief))
     lines = []
     with v1.train.MonitoredTrainingSession(
-        server.target, is_chief=is_chief, checkpoint_dir=ctx.absolute_path(args.model), hooks=hooks, **settings
+        server.target, is_chief=is_chief, checkpoint_dir=ctx.absolute_path(args.model), hooks=hooks,
+        stop_grace_period_secs=5,  # instead of 120, in which the queues of SyncReplicasOptimizer do not end either
+        **settings
     ) as session:
         while not session.should_stop():
             if training:
