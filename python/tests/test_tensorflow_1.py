@@ -52,7 +52,8 @@ def train_in_graphs(args, ctx):
         step, weight, x, y, train, optimizer = build("synchronous", lambda o: v1.train.SyncReplicasOptimizer(o, 2, 2))
         report["placed"] = weight.device
         hooks = [optimizer.make_session_run_hook(is_chief), v1.train.StopAtStepHook(last_step=args["steps"])]
-        with v1.train.MonitoredTrainingSession(server.target, is_chief, f"{args['out']}/checkpoints", hooks=hooks, save_checkpoint_steps=5) as session:
+        with v1.train.MonitoredTrainingSession(server.target, is_chief, f"{args['out']}/checkpoints", hooks=hooks, save_checkpoint_steps=5,
+                                               stop_grace_period_secs=1) as session:  # its queues do not end in 120 either
             while not session.should_stop():
                 value, reached = session.run([weight, step, train], {x: [1.0, 2.0]})[:2]
                 if reached >= args["steps"] // 2:
