@@ -10,6 +10,7 @@ from typing import Any, Callable, Sequence
 import keras
 
 from .collectives import Group
+from .keras_data import weigh_classes
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +29,15 @@ def bind_fit(fit: Callable, tf: Any, group: Group, args: Sequence[Any], kwargs: 
         call.arguments["verbose"] = 0
     if isinstance(call.arguments.get("x"), tf.data.Dataset):
         call.arguments.setdefault("shuffle", False)  # Keras warns of its own default
+        classes, structure = call.arguments.get("class_weight"), call.arguments["x"].element_spec
+        if classes is not None and isinstance(structure, tuple) and len(structure) == 3:  # Keras takes no such dataset
+            call.arguments["x"] = weigh_classes(tf, call.arguments["x"], classes)
+            call.arguments["class_weight"] = None
     return call
 
 
 def _writes(callback: Any) -> bool:
-    kinds = ("ModelCheckpoint", "TensorBoard", "BackupAndRestore", "CSVLogger", "RemoteMonitor")
+    kinds = ("ModelCheckpoint", "TensorBoard", "BackupAndRestore", "CSVLogger", "OrbaxCheckpoint", "RemoteMonitor")
     return isinstance(callback, tuple(getattr(keras.callbacks, kind) for kind in kinds if hasattr(keras.callbacks, kind)))
 
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
-__all__ = ["drain", "endless", "follow", "split_rows", "static_rows", "take_all", "untuned", "without_padding"]
+__all__ = ["drain", "endless", "follow", "split_rows", "static_rows", "take_all", "untuned", "weigh_classes",
+           "without_padding"]
 
 _SIGN_BITS = {"float16": ("uint16", 1 << 15), "bfloat16": ("uint16", 1 << 15), "float32": ("uint32", 1 << 31), "float64": ("uint64", 1 << 63)}
 
@@ -67,6 +68,24 @@ def take_all(iterator: Any, limit: Optional[int]) -> None:
 
     iterator.__dict__.pop("_num_batches", None)
     iterator.__class__ = WholeEpochs
+
+
+def weigh_classes(tf: Any, dataset: Any, factors: Mapping[int, float]) -> Any:
+    """The dataset with each row's weight multiplied by its class's, 1 where there is none. Padding stays padding.
+
+    Raises:
+        ValueError: there is more than one output.
+    """
+    table = tf.constant([float(factors.get(number, 1)) for number in range(max(factors) + 1)])
+
+    def weigh(x: Any, y: Any, weights: Any) -> Any:
+        if not tf.is_tensor(y) or not tf.is_tensor(weights):
+            raise ValueError("class_weight is for models with one output: weigh the rows in the dataset")
+        label = tf.argmax(y, -1) if y.shape.rank > 1 and y.shape[-1] != 1 else tf.reshape(tf.cast(tf.round(y), tf.int64), [-1])
+        factor = tf.where(label < len(table), tf.gather(table, tf.minimum(label, len(table) - 1)), 1)
+        return x, y, weights * tf.cast(factor, weights.dtype)
+
+    return dataset.map(weigh)
 
 
 def drain(tf: Any, iterator: Any) -> None:

@@ -207,7 +207,8 @@ class _InStep:
         attach_optimizer(self.optimizer, self._tfos)  # type: ignore[attr-defined]
         self._tfos.has_synchronized = attach_layers(self, self._tfos)
         if self.jit_compile:  # type: ignore[has-type]
-            logger.warning("distribute: XLA has no collective operations, so the model is trained without jit_compile")
+            if self._tfos.group.is_chief:  # Keras's default is on where there is a GPU
+                logger.warning("distribute: XLA has no collective operations, so the model is trained without jit_compile")
             self.jit_compile = False
         self.train_function = self.test_function = self.predict_function = None
         self._tfos.replay, self._tfos.is_synchronized = [], False

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the processes of ``ranks`` do: the same training with a group, and without one as a single process does it."""
 
+import os
+import tempfile
+
 import keras
 import numpy as np
 import tensorflow as tf
 
+from tensorflowonspark import compat
 from tensorflowonspark.keras import all_reduce, broadcast, distribute
 
 L, OPT = keras.layers, keras.optimizers
@@ -49,6 +53,7 @@ CASES = {
     "clipvalue": (mlp, lambda: OPT.SGD(0.1, clipvalue=0.01), {}),
     "accumulation": (mlp, lambda: OPT.Adam(1e-3, gradient_accumulation_steps=3), {}),
     "accumulation_clipped": (mlp, lambda: OPT.SGD(0.1, gradient_accumulation_steps=4, global_clipnorm=0.1), {}),
+    "overflow": (mlp, lambda: OPT.LossScaleOptimizer(OPT.SGD(0.1), initial_scale=3e38), {}),  # the first steps are skipped
     "loss_scale": (mlp, lambda: OPT.LossScaleOptimizer(OPT.SGD(0.1)), {}),
     "steps_per_execution": (mlp, lambda: OPT.Adam(1e-3), {"steps_per_execution": 5}),
     "eager": (mlp, lambda: OPT.SGD(0.1), {"run_eagerly": True}),
@@ -195,7 +200,37 @@ def fit_padded_epochs(group):
     return outcome(model)["weights"], count.steps
 
 
+CLASSES = {0: 0.5, 2: 3.0}
+
+
+def fit_classes(group):
+    """Fits padded parts with weights of classes; one process has them in the weights of its rows."""
+    model = prepared("sgd", group)
+    if group:
+        history = model.fit(generated(own_batches(group.rank, "sgd", "padded"), True), epochs=2, verbose=0, class_weight=CLASSES)
+    else:
+        ranks = [own_batches(rank, "sgd", "short") for rank in range(len(ROWS))]
+        found = [[np.concatenate(parts) for parts in zip(*(own[step] for own in ranks if step < len(own)))] for step in range(max(map(len, ranks)))]
+        weighed = [[x, y, weights * np.array([0.5, 1, 3], "float32")[y]] for x, y, weights in found]
+        history = model.fit(generated(weighed, True, len(found)), epochs=2, verbose=0)
+    return {"classes": outcome(model, history)}
+
+
 # ---- other behaviour
+
+
+def count_bytes(group, names):
+    """What training exchanges in two epochs behind the first, for each model."""
+    class Count(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            counts.append(group._handle.figures()["bytes"])
+
+    found = []
+    for name in names:
+        counts = []
+        prepared(name, group).fit(batches((part(X, group), part(Y, group)), BATCH // group.size), epochs=3, verbose=0, callbacks=[Count()])
+        found.append(counts[-1] - counts[0])
+    return found
 
 
 def fit_twice(group, name):
@@ -272,6 +307,16 @@ def unbuilt(group):
     model.compile("adam", loss)
     model.fit(batches((part(X, group), part(Y, group)), OWN), verbose=0)
     return outcome(model)["weights"], type(model.optimizer).__name__
+
+
+def export(group, folder):
+    """All ranks export to one folder; what is there then, and what other ranks than the chief have left."""
+    model = prepared("adam", group)
+    model.fit(batches((part(X, group), part(Y, group)), OWN), verbose=0)
+    compat.export_saved_model(model, f"{folder}/model", group.is_chief)
+    group.exchange(None, "exported")
+    loaded = tf.saved_model.load(f"{folder}/model")
+    return os.listdir(f"{folder}/model"), os.listdir(tempfile.gettempdir()), loaded.serve(X).numpy() - model.predict(X, verbose=0)
 
 
 def write(group, folder, epochs, stop_at=None):

@@ -56,7 +56,7 @@ def fail(group):
 
 
 def memory(group, count):
-    """An all-reduce in place: whether the input's memory became the output's, where nobody else needs it."""
+    """An all-reduce of a large tensor that nobody else needs: its memory may become the output's."""
     before = tf.ones([count])
 
     @tf.function

@@ -181,20 +181,33 @@ def test_two_workers_in_step(tmp_path):
 
 
 def test_on_spark(sc, tmp_path):
-    """Each row once in each pass, in equal steps."""
+    """Each row once in each pass, in equal steps; Keras 3 trains on them in step."""
 
     def work(args, ctx):
         import json
 
+        import keras
+
         from tensorflowonspark import tfrecord
+        from tensorflowonspark.keras import distribute
 
         dataset = tfrecord.dataset(args["folder"], batch_size=3, shard=ctx, uneven="pad", columns=["x"])
         passes = [[batch["x"].numpy()[weights.numpy() == 1].tolist() for batch, weights in dataset] for _ in range(2)]
         with open(f"{args['out']}/{ctx.executor_id}", "w") as file:
             json.dump(passes, file)
+        keras.utils.set_random_seed(ctx.executor_id)
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+        model.compile(keras.optimizers.SGD(0.5), "mse", metrics=["mae"])
+        rows = dataset.map(lambda batch, weights: (tf.cast(batch["x"][:, None], tf.float32) / 22, tf.cast(batch["x"], tf.float32) / 11, weights))
+        history = distribute(model).fit(rows, epochs=5, verbose=0).history
+        return model.get_weights()[0].tolist(), history["mae"]
 
+    pytest.importorskip("keras", "3.0")
     out = tmp_path / "out"
     out.mkdir()
-    TFCluster.run(sc, work, {"folder": write(tmp_path / "rows", [9, 10, 3]), "out": str(out)}, 2, 0).shutdown()
+    cluster = TFCluster.run(sc, work, {"folder": write(tmp_path / "rows", [9, 10, 3]), "out": str(out)}, 2, 0)
+    cluster.shutdown()
+    (first, errors), (second, others) = cluster.results()
+    assert first == second and errors == others and errors[-1] < errors[0] / 2
     for one, other in zip(*(json.loads((out / name).read_text()) for name in "01")):
         assert len(one) == len(other) and sorted(sum(one + other, [])) == list(range(22))

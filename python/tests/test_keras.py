@@ -38,7 +38,7 @@ def of_one_process(ranks):
     return train
 
 
-def check(single, results, names, tolerance=2e-6):
+def check(single, results, names, tolerance=1e-6):
     """The weights and the metrics of all ranks are those of one process, and the ranks' weights do not differ in a bit."""
     wrong = []
     for name in names:
@@ -79,6 +79,18 @@ def test_parts_of_unequal_length(ranks):
     check(one, good(ranks.run(keras_cases.fit_uneven, 3, names=UNEVEN)), one)
     expected = {(name, "padded"): one[name, "short"] for name in SOME_UNEVEN}
     check(expected, good(ranks.run(keras_cases.fit_uneven, 3, names=SOME_UNEVEN, endings=("padded",))), expected)
+
+
+def test_weights_of_classes(ranks):
+    """Beside the weights that padding has."""
+    check(good(ranks.run(keras_cases.fit_classes, 0))[0], good(ranks.run(keras_cases.fit_classes, 3)), ["classes"])
+
+
+@pytest.mark.long
+def test_accumulated_gradients_are_exchanged_once(ranks):
+    """Every fourth step."""
+    for each, accumulated in good(ranks.run(keras_cases.count_bytes, 2, names=["sgd", "accumulation_clipped"])):
+        assert each * 0.2 < accumulated < each * 0.3
 
 
 @pytest.mark.long
@@ -157,6 +169,14 @@ def test_callbacks_that_write(ranks, tmp_path):
     assert (weights == results[0][1]).all() and iterations == 4 * -(-keras_cases.STEPS * keras_cases.BATCH // 2 // keras_cases.OWN)
 
 
+def test_s20_all_workers_export_to_one_folder(ranks, tmp_path):
+    """The chief's model is there, whole, and nothing of the others'."""
+    for files, temporary, difference in good(ranks.run(keras_cases.export, 2, folder=str(tmp_path))):
+        assert {"saved_model.pb", "variables"} <= set(files) and not [name for name in temporary if name.startswith("tfos-export-")]
+        assert np.abs(difference).max() < 1e-5
+    assert os.listdir(tmp_path) == ["model"]
+
+
 @pytest.mark.parametrize("where", ["batch", "epoch"])
 def test_one_rank_stops(ranks, where):
     """All stop at the same step."""
@@ -190,7 +210,7 @@ def test_what_distribute_refuses(ranks):
 
 @pytest.mark.long
 @pytest.mark.parametrize("fit_for_ever", [keras_cases.fit_for_ever, keras_async_cases.train_for_ever])
-def test_killed_rank_is_named(tmp_path, fit_for_ever):
+def test_s46_a_killed_rank_is_named(tmp_path, fit_for_ever):
     with Ranks(tmp_path, 3) as own:
         good(own.run(keras_cases.fit, 3, names=["adam"]))
         count = own.begin(fit_for_ever, 3)

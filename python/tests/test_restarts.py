@@ -16,12 +16,14 @@ ROWS, BATCH, EPOCHS = 400, 10, 3
 
 
 def fit_and_die(args, ctx):
-    """Fits on what is fed, resumes from its backup, and waits once, on one node, within its second epoch, to be killed. Writes the steps of each epoch."""
+    """Fits in step on what is fed, resumes from the backup, and waits once, on one node, in its second epoch, to be killed. Writes each epoch's steps."""
     import json
     import os
     import threading
 
     import tensorflow as tf
+
+    from tensorflowonspark.keras import distribute
 
     steps = {}
 
@@ -38,7 +40,8 @@ def fit_and_die(args, ctx):
 
     model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1, kernel_initializer="zeros")])
     model.compile(tf.keras.optimizers.SGD(0.1), "mse")
-    backup = tf.keras.callbacks.BackupAndRestore(f"{args['out']}/backup{ctx.executor_id}", delete_checkpoint=False)
+    model = distribute(model)
+    backup = tf.keras.callbacks.BackupAndRestore(f"{args['out']}/backup", delete_checkpoint=False)  # the chief's
     dataset = ctx.get_dataset(args["batch"], uneven="pad", dtypes="float32")
     model.fit(dataset, epochs=args["epochs"], verbose=0, callbacks=[backup, Watch()])
     with open(f"{args['out']}/{ctx.executor_id}", "w") as file:
@@ -47,7 +50,7 @@ def fit_and_die(args, ctx):
 
 @pytest.mark.long
 def test_fit_goes_on_with_the_epoch_in_which_a_worker_was_killed(sc, tmp_path, caplog):
-    pytest.importorskip("tensorflow")
+    pytest.importorskip("keras", "3.0")
     args = {"out": str(tmp_path), "died": str(tmp_path / "died"), "batch": BATCH, "epochs": EPOCHS}
     rows = sc.parallelize([([i / ROWS], [2 * i / ROWS]) for i in range(ROWS)], 4)
     with TFCluster.run(sc, local(fit_and_die), args, 2, 0, input_mode=FEED, max_restarts=2) as cluster:
