@@ -15,7 +15,7 @@ from typing import Any, Iterable, Iterator, List, Optional
 from pyspark.ml.base import Estimator, Model
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 
-from . import TFCluster, dfutil, frames, gpus, saved_models, transform
+from . import TFCluster, _tfos, dfutil, files, frames, gpus, saved_models, transform
 from .arguments import count
 from .params import (
     HasBatchSize,
@@ -44,6 +44,7 @@ from .params import (
 )
 from .results import pack, pickled, unpack
 from .sessions import spark_of
+from .TFSparkNode import TFNodeContext
 from .util import tensorflow_version
 
 __all__ = ["HasBatchSize", "HasClusterSize", "HasEpochs", "HasExportDir", "HasGraceSecs", "HasInputMapping", "HasInputMode", "HasKeep",
@@ -204,7 +205,8 @@ class TFModel(Model, _Stage, HasInputMapping, HasOutputMapping, HasBatchSize, Ha
     names, behind the columns that ``keep`` names. ``input_mapping`` (``{column: tensor}``) names the inputs; no other column is read. A mapping that is
     empty takes every tensor under its own name. Rows are flat arrays in Spark: they get the shape that the signature says.
 
-    The model is the SavedModel or ``.keras`` file at ``export_dir``, else at ``model_dir``, which all executors must see. Each Python worker of Spark's
+    The model is the SavedModel or ``.keras`` file at ``export_dir``, else at ``model_dir``, which all executors must see; a relative name is one of the
+    driver's folder, or of the user's home on HDFS, as ``ctx.absolute_path`` takes it. Each Python worker of Spark's
     loads it once, with the rows of its first task, and anew when another has been written there. Without a ``signature_def_key``, and of a checkpoint of
     TensorFlow 1 in ``model_dir``, the tensors may also be ones of the graph.
 
@@ -218,10 +220,20 @@ class TFModel(Model, _Stage, HasInputMapping, HasOutputMapping, HasBatchSize, Ha
         self._setDefault(input_mapping={}, output_mapping={}, batch_size=100, model_dir=None, export_dir=None, signature_def_key=None, tag_set=None, keep=[])
 
     def _transform(self, dataset: Any) -> Any:
-        request = saved_models.ModelRequest(self.getExportDir(), self.getModelDir(), self.getTagSet(), self.getSignatureDefKey(), (), (),
+        export_dir, model_dir = (_for_all(dataset, name) for name in (self.getExportDir(), self.getModelDir()))
+        request = saved_models.ModelRequest(export_dir, model_dir, self.getTagSet(), self.getSignatureDefKey(), (), (),
                                             gpus.requested(self.args))
         batch_size = count("batch_size", self.getBatchSize(), 1)
         return transform.transform(dataset, request, batch_size, self.getInputMapping(), self.getOutputMapping(), self.getKeep())
+
+
+def _for_all(frame: Any, name: Optional[str]) -> Optional[str]:
+    """The folder as all executors know it: a relative name means what ``ctx.absolute_path`` makes of it."""
+    if name is None or name.startswith("/") or _tfos.split_uri(name)[0]:
+        return name
+    default_fs = files.before_slash(spark_of(frame.sparkSession).default_fs())
+    path = TFNodeContext(defaultFS=default_fs, working_dir=os.getcwd()).absolute_path(name)
+    return path[len("file://"):] if path.startswith("file://") else path
 
 
 # -- what TensorFlowOnSpark has beside them

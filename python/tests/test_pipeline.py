@@ -195,6 +195,11 @@ def test_graphs_of_tensorflow_1(models, pairs, way):
     assert tuples(result) == [(3.0 * i + 3,) for i in range(25)]
 
 
+def test_a_relative_name_is_one_of_the_drivers_folder(models, pairs, monkeypatch):
+    monkeypatch.chdir(models)
+    assert tuples(model_at("good").setInputMapping({"pair": "x"}).setOutputMapping({"y": "y"}).transform(pairs))[0] == (0.5,)
+
+
 def test_a_model_that_was_replaced_is_loaded_anew(models, pairs, tmp_path):
     model = model_at(str(tmp_path / "model")).setInputMapping({"pair": "x"}).setOutputMapping({"y": "y"})
     sums = []
