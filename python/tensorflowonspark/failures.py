@@ -8,7 +8,7 @@ import sys
 import traceback
 from typing import Iterator, Optional
 
-__all__ = ["LOG_LIMIT", "MESSAGE_LIMIT", "explain", "printable", "sendable", "text_of"]
+__all__ = ["LOG_LIMIT", "MESSAGE_LIMIT", "advice", "explain", "printable", "sendable", "text_of"]
 
 # Bytes of a part of a traceback. The driver shows the last 2,000 of the whole, and the exception's name begins the last part.
 LOG_LIMIT, MESSAGE_LIMIT = 1 << 20, 1200
@@ -29,7 +29,7 @@ def explain(error: BaseException, limit: int) -> str:
         parts = list(traceback.TracebackException.from_exception(error).format())
     except BaseException:  # its class has members of types that no exception's should have
         parts = [*traceback.format_tb(error.__traceback__), f"{type(error).__name__}: {text_of(error)}\n"]
-    return "".join([*(_cut(part, limit) for part in parts), *_advice(error)])
+    return "".join([*(_cut(part, limit) for part in parts), advice(error)])
 
 
 @contextlib.contextmanager
@@ -64,17 +64,17 @@ def _cut(text: str, limit: int) -> str:
     return f"{head} ... ({len(data) - limit} bytes are left out here) ... {tail}"
 
 
-def _advice(error: BaseException) -> Iterator[str]:
+def advice(error: BaseException) -> str:
+    """What to do about a module that this process lacks, as a line; empty for other errors."""
     missing = _missing_module(error)
     if missing is None:
-        return
+        return ""
     name = str(missing.name).partition(".")[0]
     if name in sys.modules:
-        yield f"The module {name!r} of this executor ({getattr(sys.modules[name], '__file__', None)}) is another than the driver's.\n"
-        return
-    yield (f"The Python of this executor ({sys.executable}) has no module {name!r}. If it is yours, beside the driver's program, send it along: "
-           f"spark-submit --py-files {name}.py (a package as a .zip), or sc.addPyFile(\"{name}.py\") before TFCluster.run. If it is an "
-           f"installed one, install {name!r} there, or point spark.pyspark.python (or PYSPARK_PYTHON) to a Python that has it.\n")
+        return f"The module {name!r} of this executor ({getattr(sys.modules[name], '__file__', None)}) is another than the driver's.\n"
+    return (f"The Python of this executor ({sys.executable}) has no module {name!r}. If it is yours, beside the driver's program, send it along: "
+            f"spark-submit --py-files {name}.py (a package as a .zip), or sc.addPyFile(\"{name}.py\") before TFCluster.run. If it is an "
+            f"installed one, install {name!r} there, or point spark.pyspark.python (or PYSPARK_PYTHON) to a Python that has it.\n")
 
 
 def _missing_module(error: Optional[BaseException]) -> Optional[ModuleNotFoundError]:

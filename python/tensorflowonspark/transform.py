@@ -7,7 +7,7 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _tfos, frames, jobs
-from .failures import sendable, text_of
+from .failures import advice, sendable, text_of
 from .saved_models import ModelRequest, import_tensorflow, open_model
 from .sessions import spark_of
 
@@ -143,7 +143,8 @@ class _Look:
             return {"error": text_of(error)}
         except Exception as error:
             where = self._request.export_dir or self._request.model_dir
-            return {"error": f"the model in {where!r} cannot be used on this executor: {type(error).__name__}: {text_of(error)}"}
+            text = f"the model in {where!r} cannot be used on this executor: {type(error).__name__}: {text_of(error)}. {advice(error)}"
+            return {"error": text.rstrip(". \n")}
 
     def _tell(self, batch: Any) -> dict:
         from .tensors import result_type

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the models of test_pipeline.py into a folder: python pipeline_models.py FOLDER."""
 
+import os
 import sys
 
 import tensorflow as tf
@@ -79,3 +80,6 @@ if __name__ == "__main__":
     write_saved_model(f"{sys.argv[1]}/bad", [-1.0, 9.0])
     write_keras_file(f"{sys.argv[1]}/scaled.keras")
     write_graph(sys.argv[1])
+    os.mkdir(f"{sys.argv[1]}/damaged")
+    with open(f"{sys.argv[1]}/damaged/saved_model.pb", "wb") as file:
+        file.write(b"no model")

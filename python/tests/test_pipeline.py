@@ -2,8 +2,10 @@
 """TFEstimator and TFModel as stages of Spark ML: fits, transforms, what is saved, and what is refused."""
 
 import argparse
+import importlib
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -11,8 +13,9 @@ import sys
 import pytest
 
 from conftest import make_context
-from tensorflowonspark import TFCluster, TFNode, dfutil, pipeline, util
+from tensorflowonspark import TFCluster, TFNode, dfutil, pipeline, transform, util
 from tensorflowonspark.pipeline import HasBatchSize, HasSteps, Namespace, TFEstimator, TFModel, TFParams, TFTypeConverters, get_meta_graph_def, yield_batch
+from tensorflowonspark.saved_models import ModelRequest
 from test_cluster import local
 
 pytest.importorskip("pyarrow")
@@ -230,6 +233,7 @@ def test_a_worker_loads_a_model_once(models, pairs):
     (lambda m: m.setExportDir(None), "set export_dir"),
     (lambda m: m.setExportDir("/none/there"), "there is no model at '/none/there'"),
     (lambda m: m.setExportDir(os.path.dirname(m.getExportDir())), "is no SavedModel.*it has 'bad/?', 'checkpoint"),
+    (lambda m: m.setExportDir(f"{os.path.dirname(m.getExportDir())}/damaged"), "damaged' is no SavedModel: its saved_model.pb cannot be read"),
     (lambda m: m.setSignatureDefKey("predict"), "no signature 'predict'; it has 'serving_default', 'image'"),
     (lambda m: m.setTagSet("gpu"), "tag_set.*no graph 'gpu'; it has 'serve'"),
     (lambda m: m.setInputMapping({"pair": "z"}), "no input 'z'; it has 'x'"),
@@ -246,6 +250,13 @@ def test_what_cannot_be_transformed_is_said_before_any_row_is_read(models, pairs
     with pytest.raises(ValueError, match=words) as caught:
         change(model).transform(pairs)
     assert "\n" not in str(caught.value)
+
+
+def test_a_module_that_executors_lack_is_named(monkeypatch):
+    monkeypatch.setattr(transform, "open_model", lambda request: importlib.import_module("tensorflow_no_such_module"))
+    answer = transform._Look(ModelRequest("/model", None, None, None, (), (), 0))._answer(None)["error"]
+    assert re.match("the model in '/model' cannot be used on this executor: .* has no module 'tensorflow_no_.*install 'tensorflow_no_.*' there", answer), answer
+    assert "\n" not in answer
 
 
 @pytest.mark.parametrize("column, signature, tensor, output, words", [
