@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are written are there at once, as TensorFlow expects of each file system: it writes
-// checkpoints under other names itself, and others read event files that still grow.
+// Files that are written appear with their first flush, as event files, which others read while
+// they grow, or when they are closed, as copies and models, which nobody is to read before.
 #include "file_streams.h"
 
 #include <errno.h>
@@ -158,7 +158,8 @@ static int64_t read_at(const struct TF_RandomAccessFile *file, uint64_t offset, 
 
 struct writable {
     struct tfos_stream *stream;
-    int64_t size; ///< of the file with what was written
+    int64_t size;  ///< of the file with what was written
+    bool is_ended; ///< nothing more can come of it: it was closed, or a write has failed
 };
 
 static void open_to_write(const char *path, enum tfos_file_writing how,
@@ -201,11 +202,14 @@ void tfos__files_open_appendable(const struct TF_Filesystem *system, const char 
     open_to_write(path, TFOS_FILE_APPEND, file, status);
 }
 
+// A program may drop a file without closing it: TensorFlow's own file systems close it then.
 static void close_writable(struct TF_WritableFile *file)
 {
     struct writable *opened = file->plugin_file;
     if (!opened)
         return;
+    if (!opened->is_ended)
+        (void)opened->stream->finish(opened->stream, NULL);
     tfos_stream_close(opened->stream);
     free(opened);
 }
@@ -220,6 +224,8 @@ static void append(const struct TF_WritableFile *file, const char *data, size_t 
         result = opened->stream->write(opened->stream, data, size, &err);
     if (result == TFOS_OK)
         opened->size += (int64_t)size;
+    else
+        opened->is_ended = true;
     tfos__files_set_status(status, result, &err);
 }
 
@@ -250,9 +256,10 @@ static void sync_file(const struct TF_WritableFile *file, struct TF_Status *stat
 
 static void finish(const struct TF_WritableFile *file, struct TF_Status *status)
 {
-    struct tfos_stream *stream = ((struct writable *)file->plugin_file)->stream;
+    struct writable *opened = file->plugin_file;
     struct tfos_error err = {0};
-    tfos__files_set_status(status, stream->finish(stream, &err), &err);
+    opened->is_ended = true;
+    tfos__files_set_status(status, opened->stream->finish(opened->stream, &err), &err);
 }
 
 // ---- files as memory

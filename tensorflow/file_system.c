@@ -209,6 +209,8 @@ static enum tfos_status take_name(void *context, const char *name,
 {
     struct names *names = context;
     (void)info;
+    if (tfos_file_name_is_part(name))
+        return TFOS_OK; // to TensorFlow, whose patterns match hidden names, it is not yet there
     if (names->count == names->capacity) {
         size_t capacity = names->capacity > 0 ? 2 * names->capacity : 16;
         char **items = realloc(names->items, capacity * sizeof(*items));

@@ -22,6 +22,9 @@
 /// or ends with "._COPYING_". `_name=value` is a partition, which it does not.
 TFOS_API bool tfos_file_name_is_hidden(const char *name);
 
+/// Whether it is such a name as tfos_stream_open_writer() gives a file that is not yet whole.
+TFOS_API bool tfos_file_name_is_part(const char *name);
+
 /// Where the path begins in a URI, behind scheme and host; 0: `name` is a path.
 TFOS_API size_t tfos_file_name_path_offset(const char *name);
 

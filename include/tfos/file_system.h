@@ -44,8 +44,8 @@ typedef enum tfos_status tfos_file_taker(void *entries, const char *name,
 
 enum tfos_file_writing {
     TFOS_FILE_REPLACE, ///< as tfos_stream_open_writer()
-    TFOS_FILE_CREATE,  ///< it is there, and empty, at once
-    TFOS_FILE_APPEND   ///< what is written comes behind what is there; the file may be missing
+    TFOS_FILE_CREATE,  ///< the same, but it appears with its first flush() if that comes before
+    TFOS_FILE_APPEND   ///< what is written comes behind what is there; where nothing is, as CREATE
 };
 
 /// Functions that a file system lacks are NULL; look() and list() are always there.

@@ -52,7 +52,9 @@ tfos_stream_open_reader(const char *name, struct tfos_stream **out, struct tfos_
 /// replaces, and its owner where this process may give it away; DENIED: that one may not be
 /// written, or its group not be kept. A pipe, a device and what a process has open (/dev/stdout)
 /// are written to as they are. In Hadoop's file systems the file has such a hidden name until then,
-/// or none where the file system shows no file before it is whole (s3a). The caller owns `*out`.
+/// or none where the file system shows no file before it is whole (s3a). Hidden files of processes
+/// that were killed are deleted from a folder, where it is certain that nobody writes them, with
+/// the next file that is written there. The caller owns `*out`.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_stream_open_writer(const char *name, struct tfos_stream **out, struct tfos_error *err);
 

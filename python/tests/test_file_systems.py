@@ -190,6 +190,26 @@ def test_a_file_appears_when_it_is_whole(place):
     assert read(f"{place}/a") == b"some" and gfile.listdir(place) == ["a"]
 
 
+def test_tensorflows_files_appear_when_they_are_flushed_or_closed(server):
+    fs.register()
+    folder, data = f"{server}/appear", os.urandom(1 << 20)
+    gfile.makedirs(folder)
+    for mode in ("wb", "ab"):
+        with gfile.GFile(f"{folder}/copy{mode}", mode) as file:
+            file.write(data)
+            assert gfile.listdir(folder) == [] == gfile.glob(f"{folder}/*")
+            for pattern in (folder, f"{folder}/*", f"{folder}/.*"):
+                with pytest.raises(_tfos.NotFoundError, match="but hidden ones"):
+                    _tfos.find_files(pattern)
+            assert f"{folder}/.copy{mode}.part" in run("fs", "ls", folder)
+        assert read(f"{folder}/copy{mode}") == data
+        gfile.remove(f"{folder}/copy{mode}")
+    file = gfile.GFile(f"{folder}/dropped", "wb")
+    file.write(data)
+    del file
+    assert read(f"{folder}/dropped") == data and gfile.listdir(folder) == ["dropped"]
+
+
 def run(*words, status=0, **options):
     beside = os.path.join(os.path.dirname(sys.executable), "tfos")
     done = subprocess.run([beside, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **options)

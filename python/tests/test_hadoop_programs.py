@@ -72,6 +72,9 @@ def test_functions_that_make_records(spark, tmp_path):  # noqa: F811
     frame.coalesce(1).write.format("tfrecord").save(str(tmp_path / "written"))
     [part] = [path for path in (tmp_path / "written").iterdir() if path.name.startswith("part-")]
     assert [record.numpy() for record in tf.data.TFRecordDataset(str(part))] == made
+    column = spark._jvm.org.apache.spark.sql.functions.expr("struct(*)")  # as a program in Scala applies it
+    [applied] = frame.limit(1)._jdf.select(spark._jvm.PythonUtils.toSeq([converter.getRowToTFRecordExampleUdf(column)])).collect()
+    assert bytes(applied.get(0)) == made[0]
     [row] = spark.sql("SELECT to_sequence(named_struct('id', 10, 'l', array(array(3L, 5L), array(-8L)))) AS record, to_example(NULL) AS none").collect()
     sequence = tf.train.SequenceExample.FromString(bytes(row.record))
     assert sequence.context.feature["id"].int64_list.value[:] == [10] and row.none is None

@@ -102,6 +102,19 @@ class Cluster:
                 assert self.mini.restartDataNode(node, True)
             self.mini.waitActive()
 
+    @contextlib.contextmanager
+    def hanging(self, call, name):
+        """A process that does this, has said so, and waits."""
+        code = f"import sys, test_hdfs_faults as faults; faults._begin(sys.argv[1]); faults.{call}"
+        words = [sys.executable, "-c", code, self.environment["HADOOP_CONF_DIR"], name]
+        environment = {**self.environment, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
+        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as process:
+            try:
+                assert process.stdout.readline() == b"written\n"
+                yield process
+            finally:
+                process.kill()
+
     def run(self, *words, status, user="", **environment):
         """``tfos fs``, as another user if one is given; its errors."""
         program = os.path.join(os.path.dirname(sys.executable), "tfos")
@@ -209,12 +222,26 @@ def append(name, data):
         return file.read()
 
 
-def write_and_hang(name):
-    with _gfile().GFile(name, "a") as file:
-        file.write("begun ")
-        file.flush()
+def write_and_hang(name, mode="a", data="begun ", flushes=True):
+    with _gfile().GFile(name, mode) as file:
+        file.write(data)
+        if flushes:
+            file.flush()
         print("written", flush=True)
         signal.pause()
+
+
+def write_and_flush(name):
+    """Blocks before and behind a flush."""
+    gfile = _gfile()
+    with gfile.GFile(name, "wb") as file:
+        file.write(DATA)
+        file.flush()
+        with gfile.GFile(name, "rb") as reader:
+            first = reader.read()
+        file.write(DATA)
+    with gfile.GFile(name, "rb") as reader:
+        return first, reader.read()
 
 
 def _gfile():
@@ -333,11 +360,7 @@ def test_a_token_that_has_expired(cluster, tmp_path):
 def test_a_writer_that_was_killed_and_a_second_one(cluster):
     folder = cluster.folder("writers")
     name = f"{folder}/events"
-    code = "import sys, test_hdfs_faults as faults; faults._begin(sys.argv[1]); faults.write_and_hang(sys.argv[2])"
-    words = [sys.executable, "-c", code, cluster.environment["HADOOP_CONF_DIR"], name]
-    environment = {**cluster.environment, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == b"written\n"
+    with cluster.hanging("write_and_hang(sys.argv[2])", name) as other:
         text = cluster.fails(append, name, "more")
         assert f"UnavailableError: hadoop: cannot append to {name}: another process writes it: wait until" in text, text
         other.kill()
@@ -352,6 +375,35 @@ def test_a_writer_that_was_killed_and_a_second_one(cluster):
 
     assert wait_until(done, what="the end of the lease") == b"begun and ended"
     assert cluster.names(folder) == ["events", "whole"]
+
+
+def test_what_a_killed_writer_leaves(cluster):
+    """A hidden file, which goes once nobody can be writing it."""
+    folder = cluster.folder("killed")
+    with cluster.hanging("write_and_hang(sys.argv[2], 'wb', faults.DATA, False)", f"{folder}/model.keras") as other:
+        other.kill()
+    [killed] = cluster.names(folder)
+    assert killed.startswith(".model.keras.part")
+    cluster.call(open_writer, f"{folder}/living", DATA)
+    [living] = [name for name in cluster.names(folder) if name.startswith(".living.part")]
+    for part in (killed, living):
+        cluster.system.setTimes(cluster.path(f"{folder}/{part}"), 0, -1)  # as if it were old
+    cluster.run("put", __file__, f"{folder}/a", status=0)
+    assert cluster.names(folder) == sorted([killed, living, "a"])  # HDFS still waits for both
+    wait_until(lambda: cluster.system.recoverLease(cluster.path(f"{folder}/{killed}")), what="the end of the lease")
+    cluster.run("put", __file__, f"{folder}/b", status=0)
+    assert cluster.names(folder) == sorted([killed, living, "a", "b"])  # the hour is counted from the recovery
+    cluster.system.setTimes(cluster.path(f"{folder}/{killed}"), 0, -1)
+    cluster.run("put", __file__, f"{folder}/c", status=0)
+    assert cluster.names(folder) == [living, "a", "b", "c"]
+    cluster.call(write_off)
+    assert cluster.call(get, f"{folder}/living") == DATA
+
+
+def test_a_file_is_written_on_under_its_name(cluster):
+    folder = cluster.folder("flushed")
+    assert cluster.call(write_and_flush, f"{folder}/a") == (DATA, DATA + DATA)
+    assert cluster.names(folder) == ["a"]
 
 
 def test_a_copy_that_is_interrupted_leaves_nothing(cluster):

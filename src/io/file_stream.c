@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <tfos/stream.h>
@@ -17,9 +17,9 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/local_files.h"
+#include "io/part_file.h"
 
-#define MOST_LINKS 40      // as the kernel has it
-#define PART_NAME_SIZE 200 // of a name that has no more than 255 bytes with what is added
+#define MOST_LINKS 40 // as the kernel has it
 
 struct file_stream {
     struct tfos_stream base;
@@ -29,6 +29,7 @@ struct file_stream {
     char *place;      ///< where the file appears, which is written; owned
     char *part_path;  ///< what it is called until then, or NULL; owned
     bool is_unnamed;  ///< not yet called `part_path`
+    bool shows_early; ///< it appears with its first flush
 };
 
 static enum tfos_status read_file(struct tfos_stream *stream, void *data, size_t size,
@@ -72,14 +73,6 @@ static enum tfos_status write_file(struct tfos_stream *stream, const void *data,
     return TFOS_OK;
 }
 
-static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk, struct tfos_error *err)
-{
-    struct file_stream *file = (struct file_stream *)stream;
-    if (to_disk && fdatasync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
-        return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
-    return TFOS_OK;
-}
-
 static void name_descriptor(int fd, char name[32])
 {
     snprintf(name, 32, "/proc/self/fd/%d", fd);
@@ -99,17 +92,8 @@ static enum tfos_status give_name(struct file_stream *file, struct tfos_error *e
     return TFOS_OK;
 }
 
-// Errors of writing may come as late as this.
-static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_error *err)
+static enum tfos_status take_place(struct file_stream *file, struct tfos_error *err)
 {
-    struct file_stream *file = (struct file_stream *)stream;
-    if (file->is_borrowed)
-        return TFOS_OK;
-    TFOS__TRY(give_name(file, err));
-    int fd = file->fd;
-    file->fd = -1;
-    if (close(fd) != 0)
-        return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
     if (!file->part_path)
         return TFOS_OK;
     if (rename(file->part_path, file->place) != 0)
@@ -118,6 +102,34 @@ static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_erro
     tfos__free(file->part_path);
     file->part_path = NULL;
     return TFOS_OK;
+}
+
+static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk, struct tfos_error *err)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    if (to_disk && fdatasync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
+        return tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
+    if (!file->shows_early)
+        return TFOS_OK;
+    TFOS__TRY(give_name(file, err));
+    return take_place(file, err);
+}
+
+// Errors of writing may come as late as this. The lock stays until the part has its name.
+static enum tfos_status finish_file(struct tfos_stream *stream, struct tfos_error *err)
+{
+    struct file_stream *file = (struct file_stream *)stream;
+    if (file->is_borrowed)
+        return TFOS_OK;
+    TFOS__TRY(give_name(file, err));
+    int fd = file->fd, locked = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    file->fd = -1;
+    enum tfos_status status =
+        close(fd) == 0 ? take_place(file, err)
+                       : tfos__fail_errno(err, TFOS_IO, "stream: cannot write to %s", file->path);
+    if (locked >= 0)
+        close(locked);
+    return status;
 }
 
 static void close_file(struct tfos_stream *stream)
@@ -286,15 +298,14 @@ static int open_unnamed(const char *path, mode_t mode)
     return fd;
 }
 
-// Hidden from whoever reads the folder meanwhile, and nobody else's, also of another host.
-static char *make_part_path(const char *path)
+// Its writer has a lock of it until it has its name, also on NFS, where each host sees it.
+static bool is_abandoned(const char *part)
 {
-    uint64_t number = 0;
-    size_t size = folder_size(path);
-    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-        return NULL;
-    return tfos__format("%.*s.%.*s.part%016llx", (int)size, path, PART_NAME_SIZE, path + size,
-                        (unsigned long long)number);
+    int fd = open(part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is_free = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_free;
 }
 
 // A file that takes the place of one at `path`, whose state is `state` unless there is none (NULL).
@@ -305,7 +316,7 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
     if (state && faccessat(AT_FDCWD, file->place, W_OK, AT_EACCESS) != 0)
         return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s",
                                 file->path);
-    file->part_path = make_part_path(file->place);
+    file->part_path = tfos__io_part_make_name(file->place);
     if (!file->part_path)
         return tfos__no_memory(err, "stream", file->path);
     file->fd = open_unnamed(file->place, mode);
@@ -318,6 +329,9 @@ static enum tfos_status open_part(struct file_stream *file, const struct stat *s
         return tfos__fail_errno(err, tfos__io_status_of_errno(), "stream: cannot write to %s",
                                 file->path);
     }
+    (void)flock(file->fd, LOCK_EX | LOCK_NB); // a file system without locks has none to ask for
+    if (!file->is_unnamed)
+        tfos__io_parts_clean(file->part_path, is_abandoned);
     return state ? copy_permissions(file->fd, file->place, state, err) : TFOS_OK;
 }
 
@@ -330,12 +344,10 @@ static enum tfos_status open_special(struct file_stream *file, struct tfos_error
                                             "stream: cannot write to %s", file->path);
 }
 
-// What is appended goes to the file itself, as does what can be read before it is whole.
-static enum tfos_status open_plain(struct file_stream *file, enum tfos_file_writing how,
-                                   struct tfos_error *err)
+// What is appended goes to the file itself.
+static enum tfos_status open_end(struct file_stream *file, struct tfos_error *err)
 {
-    int flags = how == TFOS_FILE_APPEND ? O_APPEND : O_TRUNC;
-    file->fd = open(file->path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
+    file->fd = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
     return file->fd >= 0 ? TFOS_OK
                          : tfos__fail_errno(err, tfos__io_status_of_errno(),
                                             "stream: cannot write to %s", file->path);
@@ -359,8 +371,9 @@ enum tfos_status tfos__io_local_open_writer(const char *path, enum tfos_file_wri
     struct file_stream *file = make_stream(-1, path, err);
     if (!file)
         return TFOS_NO_MEMORY;
-    enum tfos_status status =
-        how == TFOS_FILE_REPLACE ? open_whole(file, err) : open_plain(file, how, err);
+    bool is_end = how == TFOS_FILE_APPEND && access(path, F_OK) == 0;
+    enum tfos_status status = is_end ? open_end(file, err) : open_whole(file, err);
+    file->shows_early = how != TFOS_FILE_REPLACE;
     if (status < 0) {
         close_file(&file->base);
         return status;

@@ -72,13 +72,19 @@ static void *make_overwrite(struct tfos__jni *env)
     return array ? env->call->NewGlobalRef(env, array) : NULL;
 }
 
-// HDFS's own settings are read with its classes, which may be missing.
-static void load_settings(struct tfos__jni *env)
+// HDFS's classes, with which its own settings are read, may be missing.
+static void find_hdfs(struct tfos__jni *env)
 {
     void *class = env->call->FindClass(env, "org/apache/hadoop/hdfs/HdfsConfiguration");
     void *init = class ? env->call->GetStaticMethodID(env, class, "init", "()V") : NULL;
     if (init)
         env->call->CallStaticVoidMethodA(env, class, init, NULL);
+    env->call->ExceptionClear(env);
+    tfos__hadoop.hdfs_class =
+        tfos__io_jvm_find_class(env, "org/apache/hadoop/hdfs/DistributedFileSystem");
+    env->call->ExceptionClear(env);
+    tfos__hadoop.hdfs_writer_class =
+        tfos__io_jvm_find_class(env, "org/apache/hadoop/hdfs/client/HdfsDataOutputStream");
     env->call->ExceptionClear(env);
 }
 
@@ -114,7 +120,7 @@ static enum tfos_status find_all(struct tfos__jni *env, struct tfos_error *err)
     }
     TFOS__TRY(find_methods(env, err));
     tfos__hadoop.path_class = tfos__io_jvm_find_class(env, "org/apache/hadoop/fs/Path");
-    load_settings(env);
+    find_hdfs(env);
     tfos__hadoop.configuration = make_configuration(env);
     TFOS__TRY(tfos__io_java_check(env, err, "cannot read Hadoop's configuration"));
     tfos__hadoop.overwrite = make_overwrite(env);

@@ -64,12 +64,14 @@
     X(writer_sync, "org/apache/hadoop/fs/FSDataOutputStream", "hsync", "()V")                      \
     X(writer_close, "org/apache/hadoop/fs/FSDataOutputStream", "close", "()V")
 
-/// What older versions lack: NULL there.
+/// What older versions, and those without HDFS, lack: NULL there.
 #define TFOS__HADOOP_NEWER_METHODS(X)                                                              \
     X(system_has_capability, "org/apache/hadoop/fs/FileSystem", "hasPathCapability",               \
       "(Lorg/apache/hadoop/fs/Path;Ljava/lang/String;)Z")                                          \
     X(writer_abort, "org/apache/hadoop/fs/FSDataOutputStream", "abort",                            \
-      "()Lorg/apache/hadoop/fs/Abortable$AbortableResult;")
+      "()Lorg/apache/hadoop/fs/Abortable$AbortableResult;")                                        \
+    X(hdfs_is_closed, "org/apache/hadoop/hdfs/DistributedFileSystem", "isFileClosed",              \
+      "(Lorg/apache/hadoop/fs/Path;)Z")
 
 struct tfos__hadoop {
 #define X(member, class, name, signature) void *member;
@@ -77,8 +79,9 @@ struct tfos__hadoop {
     TFOS__HADOOP_NEWER_METHODS(X)
 #undef X
     void *path_class;
-    void *configuration; ///< what all file systems are made with
-    void *overwrite;     ///< the options of a rename that replaces a file
+    void *hdfs_class, *hdfs_writer_class; ///< NULL: they are missing
+    void *configuration;                  ///< what all file systems are made with
+    void *overwrite;                      ///< the options of a rename that replaces a file
 };
 
 /// The methods, once tfos__io_hadoop_begin() has succeeded.

@@ -3,25 +3,24 @@
 // which is filled ahead. Not every file system of Hadoop's can do that (EOPNOTSUPP in its words),
 // then an array of Java's is between. What is written is gathered until an array is full.
 //
-// A file that is to replace another is written under a hidden name beside it and renamed, unless
-// the file system has "abortable" streams: those of object stores, where a file appears at its end
-// and not before, and a rename is a copy.
+// A new file is written under a hidden name beside its own and renamed, unless the file system has
+// "abortable" streams: those of object stores, where a file appears at its end and not before, and
+// a rename is a copy.
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "io/hadoop.h"
+#include "io/part_file.h"
 
 #define BUFFER_SIZE (256 << 10)
-#define LARGE (64 << 10)   // that is read straight into the caller's memory
-#define PART_NAME_SIZE 200 // of a name that has no more than 255 bytes with what is added
-#define RECOVERY_MS 30000  // that the name node may take to end what a killed writer has left
+#define LARGE (64 << 10)  // that is read straight into the caller's memory
+#define RECOVERY_MS 30000 // that the name node may take to end what a killed writer has left
 #define RETRY_MS 250
 #define ABORTABLE "fs.capability.outputstream.abortable"
 
@@ -36,8 +35,9 @@ struct hadoop_stream {
     uint64_t offset;       ///< in the file, of what Java reads next
     bool is_elsewhere;     ///< Java is to go there first
     bool has_no_buffers;   ///< Java reads into arrays only
-    bool can_abort, is_finished;
-    bool has_failed; ///< something that was written is not in the file
+    bool can_abort, is_hdfs, is_finished;
+    bool shows_early; ///< it has its name with its first flush
+    bool has_failed;  ///< something that was written is not in the file
 };
 
 static struct hadoop_stream *make_stream(const char *name, struct tfos_error *err)
@@ -309,6 +309,22 @@ static enum tfos_status write_file(struct tfos_stream *stream, const void *data,
     return TFOS_OK;
 }
 
+static enum tfos_status give_name(struct hadoop_stream *file, struct tfos_error *err)
+{
+    struct tfos__hadoop_call call = {0};
+    TFOS__TRY(tfos__io_hadoop_begin(&call, file->name, err));
+    void *part = tfos__io_hadoop_make_path(call.env, file->part_name);
+    if (part)
+        tfos__io_hadoop_rename(&call, part, call.path);
+    enum tfos_status status =
+        tfos__io_java_check(call.env, err, "cannot rename %s to %s", file->part_name, file->name);
+    if (status == TFOS_OK) {
+        tfos__free(file->part_name);
+        file->part_name = NULL;
+    }
+    return tfos__io_hadoop_end(&call, status);
+}
+
 static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk, struct tfos_error *err)
 {
     struct hadoop_stream *file = (struct hadoop_stream *)stream;
@@ -319,19 +335,10 @@ static enum tfos_status flush_file(struct tfos_stream *stream, bool to_disk, str
                                to_disk ? tfos__hadoop.writer_sync : tfos__hadoop.writer_show, NULL);
     enum tfos_status status = tfos__io_java_check(env, err, "cannot flush %s", file->name);
     tfos__io_jvm_leave(env);
-    return status == TFOS_UNSUPPORTED ? TFOS_OK : status; // an object store shows whole files only
-}
-
-static enum tfos_status give_name(struct hadoop_stream *file, struct tfos_error *err)
-{
-    struct tfos__hadoop_call call = {0};
-    TFOS__TRY(tfos__io_hadoop_begin(&call, file->name, err));
-    void *part = tfos__io_hadoop_make_path(call.env, file->part_name);
-    if (part)
-        tfos__io_hadoop_rename(&call, part, call.path);
-    enum tfos_status status =
-        tfos__io_java_check(call.env, err, "cannot rename %s to %s", file->part_name, file->name);
-    return tfos__io_hadoop_end(&call, status);
+    if (status == TFOS_UNSUPPORTED)
+        return TFOS_OK; // an object store shows whole files only
+    return status == TFOS_OK && file->shows_early && file->part_name ? give_name(file, err)
+                                                                     : status;
 }
 
 static enum tfos_status close_java(struct hadoop_stream *file, struct tfos__jni *env,
@@ -390,16 +397,9 @@ static void close_writer(struct tfos_stream *stream)
     free_stream(file);
 }
 
-// Hidden from whoever reads the folder meanwhile, and nobody else's.
-static char *make_part_name(const char *name)
+static bool is_a(struct tfos__jni *env, void *object, void *class)
 {
-    uint64_t number = 0;
-    const char *slash = strrchr(name, '/');
-    int size = slash ? (int)(slash - name + 1) : 0;
-    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-        return NULL;
-    return tfos__format("%.*s.%.*s.part%016" PRIx64, size, name, PART_NAME_SIZE, name + size,
-                        number);
+    return class && env->call->IsInstanceOf(env, object, class);
 }
 
 static bool can_abort(const struct tfos__hadoop_call *call)
@@ -414,6 +414,21 @@ static bool can_abort(const struct tfos__hadoop_call *call)
     return answer && !has_failed;
 }
 
+// HDFS closes what a killed writer has left once its lease has ended.
+static bool is_abandoned(const char *part)
+{
+    struct tfos__hadoop_call call = {0};
+    union tfos__jni_value path;
+    if (tfos__io_hadoop_begin(&call, part, NULL) < 0)
+        return false;
+    path.l = call.path;
+    bool is_closed = call.env->call->CallBooleanMethodA(call.env, call.system,
+                                                        tfos__hadoop.hdfs_is_closed, &path);
+    is_closed &= !call.env->call->ExceptionCheck(call.env);
+    (void)tfos__io_hadoop_end(&call, TFOS_OK);
+    return is_closed;
+}
+
 static enum tfos_status open_part(struct hadoop_stream *file, struct tfos_error *err)
 {
     struct tfos_file_info info;
@@ -421,12 +436,34 @@ static enum tfos_status open_part(struct hadoop_stream *file, struct tfos_error 
     if (info.kind == TFOS_FILE_FOLDER)
         return refuse_folder(file->name, TFOS_NOT_FOUND, err);
     if (!file->can_abort) {
-        file->part_name = make_part_name(file->name);
+        file->part_name = tfos__io_part_make_name(file->name);
         if (!file->part_name)
             return tfos__no_memory(err, "hadoop", file->name);
     }
-    return open_java(file, file->part_name ? file->part_name : file->name,
-                     &tfos__hadoop.system_create, "write to", err);
+    TFOS__TRY(open_java(file, file->part_name ? file->part_name : file->name,
+                        &tfos__hadoop.system_create, "write to", err));
+    if (file->part_name && file->is_hdfs && tfos__hadoop.hdfs_is_closed)
+        tfos__io_parts_clean(file->part_name, is_abandoned);
+    return TFOS_OK;
+}
+
+// HDFS alone is known to let a file be renamed while it is written, also below viewfs; elsewhere it
+// has its own name from the beginning.
+static enum tfos_status open_early(struct hadoop_stream *file, struct tfos_error *err)
+{
+    struct tfos__jni *env;
+    TFOS__TRY(open_part(file, err));
+    file->shows_early = true;
+    TFOS__TRY(tfos__io_jvm_enter(&env, err));
+    bool is_right = !file->part_name || is_a(env, file->java, tfos__hadoop.hdfs_writer_class);
+    if (!is_right)
+        give_up(file, env);
+    tfos__io_jvm_leave(env);
+    if (is_right)
+        return TFOS_OK;
+    tfos__free(file->part_name);
+    file->part_name = NULL;
+    return open_java(file, file->name, &tfos__hadoop.system_create, "write to", err);
 }
 
 // Where the file's last writer was killed, asking to append is what begins the recovery of its last
@@ -437,10 +474,11 @@ static enum tfos_status open_end(struct hadoop_stream *file, struct tfos_error *
     struct tfos_error own;
     err = err ? err : &own;
     TFOS__TRY(tfos__io_hadoop_look(NULL, file->name, &info, err));
-    void *const *method =
-        info.kind == TFOS_FILE_NONE ? &tfos__hadoop.system_create : &tfos__hadoop.system_append;
+    if (info.kind == TFOS_FILE_NONE)
+        return open_early(file, err);
     for (int64_t deadline = tfos__deadline(RECOVERY_MS);;) {
-        enum tfos_status status = open_java(file, file->name, method, "append to", err);
+        enum tfos_status status =
+            open_java(file, file->name, &tfos__hadoop.system_append, "append to", err);
         if (status == TFOS_OK || err->os_errno != EAGAIN || tfos__remaining_ms(deadline) == 0)
             return status;
         poll(NULL, 0, RETRY_MS);
@@ -453,13 +491,12 @@ static enum tfos_status open_to_write(struct hadoop_stream *file, enum tfos_file
     struct tfos__hadoop_call call = {0};
     TFOS__TRY(tfos__io_hadoop_begin(&call, file->name, err));
     file->can_abort = can_abort(&call);
+    file->is_hdfs = is_a(call.env, call.system, tfos__hadoop.hdfs_class);
     take_name(file, &call);
     (void)tfos__io_hadoop_end(&call, TFOS_OK);
     if (how == TFOS_FILE_REPLACE)
         return open_part(file, err);
-    if (how == TFOS_FILE_APPEND)
-        return open_end(file, err);
-    return open_java(file, file->name, &tfos__hadoop.system_create, "write to", err);
+    return how == TFOS_FILE_CREATE ? open_early(file, err) : open_end(file, err);
 }
 
 enum tfos_status tfos__io_hadoop_open_writer(struct tfos_file_system *system, const char *name,

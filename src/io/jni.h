@@ -46,7 +46,7 @@ struct tfos__jni_functions {
     void *(*NewObjectA)(struct tfos__jni *, void *class, void *method,
                         const union tfos__jni_value *arguments);
     void *(*GetObjectClass)(struct tfos__jni *, void *object);
-    void *slots_32;
+    uint8_t (*IsInstanceOf)(struct tfos__jni *, void *object, void *class);
     void *(*GetMethodID)(struct tfos__jni *, void *class, const char *name, const char *signature);
     void *slots_34[2];
     void *(*CallObjectMethodA)(struct tfos__jni *, void *object, void *method,

@@ -75,6 +75,31 @@ static void files_are_written_and_read(void **state)
     leave_folder(folder);
 }
 
+static void a_file_appears_with_its_first_flush(void **state)
+{
+    struct folder folder = enter_folder();
+    struct tfos_error err;
+    struct tfos_stream *stream = NULL;
+    (void)state;
+    for (enum tfos_file_writing how = TFOS_FILE_CREATE; how <= TFOS_FILE_APPEND; how++) {
+        for (int is_flushed = 0; is_flushed < 2; is_flushed++) {
+            assert_done(local()->open_writer(local(), "a", how, &stream, &err));
+            assert_done(stream->write(stream, "one", 3, &err));
+            assert_int_equal(kind_of("a"), TFOS_FILE_NONE);
+            if (is_flushed) {
+                assert_done(stream->flush(stream, false, &err));
+                assert_text("a", 0, "one");
+                assert_done(stream->write(stream, " two", 4, &err));
+            }
+            tfos_stream_close(stream);
+            assert_int_equal(kind_of("a"), is_flushed ? TFOS_FILE_REGULAR : TFOS_FILE_NONE);
+        }
+        assert_text("a", 0, "one two");
+        assert_int_equal(remove("a"), 0);
+    }
+    leave_folder(folder);
+}
+
 static void folders(void **state)
 {
     struct folder folder = enter_folder();
@@ -101,6 +126,7 @@ static void folders(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(names_and_uris),
     cmocka_unit_test(files_are_written_and_read),
+    cmocka_unit_test(a_file_appears_with_its_first_flush),
     cmocka_unit_test(folders),
 };
 

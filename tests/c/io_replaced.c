@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <tfos/file_list.h>
 #include <tfos/stream.h>
 #include <unistd.h>
 
@@ -316,6 +318,64 @@ static void s79_what_is_being_written_is_hidden(void **state)
     leave_only(folder, "file new");
 }
 
+static void make_old(const char *path)
+{
+    static const struct timespec times[2] = {{0}};
+    make_file(path, 0600);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/// What killed processes have left goes, once nobody can be writing it.
+static void what_was_being_written_is_removed(void **state)
+{
+    static const char locked[] = ".b.part0123456789abcdef", gone[] = ".c.part0123456789abcdef";
+    static const char young[] = ".d.part0123456789abcdef", other[] = ".e.part0123456789abcde";
+    struct folder folder = enter_folder();
+    (void)state;
+    make_old(locked);
+    make_old(gone);
+    make_file(young, 0600);
+    make_old(other);
+    int fd = open(locked, O_WRONLY);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    write_text("a", "x"); // without a name until it is whole: nobody leaves anything here
+    assert_true(is_there(gone));
+    has_unnamed_files = false;
+    write_text("a", "x");
+    assert_true(!is_there(gone) && is_there(locked) && is_there(young) && is_there(other));
+    make_old(gone);
+    write_text("a", "y"); // not each time
+    assert_true(is_there(gone));
+    assert_int_equal(close(fd), 0);
+    leave_folder(folder);
+}
+
+/// A writer has the lock until its file has its name.
+static void what_is_being_written_is_locked(void **state)
+{
+    struct folder folder = enter_folder();
+    struct tfos_error err;
+    struct tfos_stream *stream = NULL;
+    char part[256];
+    (void)state;
+    has_unnamed_files = false;
+    assert_done(tfos_stream_open_writer("file", &stream, &err));
+    find_other("file", part);
+    assert_true(tfos_file_name_is_part(part));
+    int fd = open(part, O_RDWR);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1);
+    assert_done(stream->finish(stream, &err));
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(close(fd), 0);
+    tfos_stream_close(stream);
+    leave_folder(folder);
+}
+
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s89_links_stay_links),
     cmocka_unit_test(s89_links_in_a_circle),
@@ -326,6 +386,8 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s89_access_lists_stay),
     cmocka_unit_test(s89_names_of_any_length),
     cmocka_unit_test(s79_what_is_being_written_is_hidden),
+    cmocka_unit_test(what_was_being_written_is_removed),
+    cmocka_unit_test(what_is_being_written_is_locked),
 };
 
 TEST_MAIN(cases)
