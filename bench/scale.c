@@ -2,12 +2,14 @@
 // What an all-reduce over the ring of TCP takes with 2 to 16 ranks, told beforehand from a latency
 // and a bandwidth: that of a hop, by two ranks that reduce 4 bytes, and that from rank to rank, by
 // as many ranks as the ring has, since they share this machine's cores: pairs of them, all at once,
-// reduce such vectors in pieces whose halves are as long as the ring's blocks.
+// reduce such vectors in pieces whose halves are as long as the ring's blocks. Where there are more
+// ranks than cores, a hop is one between two ranks of one core: none of an idle core's wakes up.
 //
 //     time(n) = (2 (n - 1) turns + 1 header) hops + 2 (n - 1) / n of the vector / bandwidth
 //
-// On standard error, what the numbers of two ranks say of up to 1,024 hosts.
+// On standard error, what the numbers of two ranks, each with a core, say of up to 1,024 hosts.
 #include <math.h>
+#include <sched.h>
 #include <stdint.h>
 
 #include "rank_processes.h"
@@ -24,6 +26,7 @@ enum { COUNTS = sizeof(rank_counts) / sizeof(rank_counts[0]) };
 /// Medians in seconds, and the boards by which pairs open their groups; shared with the ranks.
 struct shared {
     double ring[COUNTS][SIZES], pairs[COUNTS][SIZES];
+    double one_core; ///< two ranks that share a core, of 4 bytes
     struct exchange_board boards[COUNTS][RANKS_MAX / 2];
 };
 
@@ -89,16 +92,38 @@ static void run(struct rank_process *process)
     free(numbers);
 }
 
+static void run_on_one_core(struct rank_process *process)
+{
+    cpu_set_t core;
+    double times[ROUNDS];
+    float number = 0;
+
+    CPU_ZERO(&core);
+    CPU_SET(0, &core);
+    if (sched_setaffinity(0, sizeof(core), &core) != 0)
+        exit(1);
+    struct tfos_collective *pair = open_group(process, "pair", TFOS_COLLECTIVE_TCP, true);
+    (void)time_one(pair, pair, &number, sizes[TINY], 1);
+    for (int round = 0; round < ROUNDS; round++)
+        times[round] = time_one(pair, pair, &number, sizes[TINY], 1);
+    if (process->rank == 0)
+        shared->one_core = median(times, ROUNDS);
+    tfos_collective_close(pair);
+}
+
 struct model {
     double hop_s, bytes_per_s;
 };
 
-// With the bandwidth of as many ranks as rank_counts[count] in pairs, for vectors of this size.
+// With what rank_counts[count] ranks have: a hop's time, three of which a pair takes, and, in
+// pairs, the bandwidth for vectors of this size.
 static struct model make_model(int count, int size)
 {
     const double *pairs = shared->pairs[count];
 
-    return (struct model){shared->pairs[0][TINY] / 3,
+    bool has_own_cores = rank_counts[count] <= sysconf(_SC_NPROCESSORS_ONLN);
+
+    return (struct model){(has_own_cores ? shared->pairs[0][TINY] : shared->one_core) / 3,
                           (double)sizes[size] /
                               (pairs[size] - rank_counts[count] / 2 * pairs[TINY])};
 }
@@ -131,6 +156,7 @@ int main(void)
         return 1;
     for (count_index = 0; count_index < COUNTS; count_index++)
         run_ranks(rank_counts[count_index], run);
+    run_ranks(2, run_on_one_core);
     for (int count = 0; count < COUNTS; count++)
         for (int s = 0; s < SIZES; s++)
             compare_ring(count, s);
