@@ -19,6 +19,8 @@ struct tfos__cluster_step_sample {
     int64_t data_us;     ///< in waits for data; -1: not known
     int64_t exchange_us; ///< in exchanges, without waits
     int64_t wait_us;     ///< in waits for other nodes to come to an exchange
+    /// Of parameters that are trained asynchronously (struct tfos_collective_figures).
+    int64_t pushed_steps, push_count, stale_steps, staleness;
 };
 
 /// All zero: nothing is known.
@@ -39,6 +41,9 @@ struct tfos__cluster_step_split {
     double exchange;  ///< the exchange of gradients and other operations
     double wait;      ///< for other nodes to come to an exchange
     double data;      ///< for the data of a step
+    int64_t staleness;    ///< the bound of asynchronous training; 0: there is none
+    int64_t pushed_steps; ///< steps whose changes the node has pushed
+    double stale_steps;   ///< mean over its pushes: how stale the weights were
 };
 
 /// Adds a sample. One with smaller counters than the last begins anew.

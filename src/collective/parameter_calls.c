@@ -131,14 +131,13 @@ static void subtract_pulled(const struct exchange *exchange)
 }
 
 /// Asks rank 0, on another host.
-static enum tfos_status exchange_there(const struct exchange *exchange,
-                                       struct tfos__collective_call *call, struct tfos_error *err)
+static enum tfos_status exchange_there(const struct exchange *exchange, struct tfos_error *err)
 {
-    const struct tfos_collective *group = exchange->group;
+    struct tfos_collective *group = exchange->group;
     bool has_values = exchange->request.kind <= TFOS__COLLECTIVE_PULL_LAST;
     return tfos__collective_parameters_ask(&group->parameters, group->links.parameters[0].channel,
                                            &exchange->request, has_values ? group->pulled : NULL,
-                                           &call->operation.wait_us, err);
+                                           &group->met_us, err);
 }
 
 /// Exchanges in shared memory.
@@ -148,7 +147,6 @@ static enum tfos_status exchange_here(const struct exchange *exchange,
     struct tfos_collective *group = exchange->group;
     struct tfos__collective_parameters *parameters = &group->parameters;
     const struct tfos__collective_request *request = &exchange->request;
-    int64_t begin_us = tfos__now_us();
     int *blocker = &call->operation.last_rank;
     switch (request->kind) {
     case TFOS__COLLECTIVE_PUSH:
@@ -169,8 +167,23 @@ static enum tfos_status exchange_here(const struct exchange *exchange,
         TFOS__TRY(tfos__collective_parameters_end(parameters, group->rank, blocker, err));
         break;
     }
-    call->operation.wait_us = tfos__now_us() - begin_us;
+    atomic_store(&group->met_us, tfos__now_us());
     return tfos__collective_parameters_pull(parameters, 0, group->pulled, parameters->count, err);
+}
+
+/// Counts a push, of which a rank of another host knows by its next pull how stale it was.
+static void count(const struct exchange *exchange)
+{
+    struct tfos_collective *group = exchange->group;
+    const struct tfos__collective_parameters *parameters = &group->parameters;
+    int64_t steps = exchange->request.kind == TFOS__COLLECTIVE_PUSH ? exchange->request.steps : 0;
+    pthread_mutex_lock(&group->mutex);
+    group->figures.pushed_steps += steps;
+    group->figures.push_count += steps > 0;
+    group->figures.stale_steps = parameters->head
+                                     ? atomic_load(&parameters->head->stale_steps[group->rank])
+                                     : parameters->stale_steps;
+    pthread_mutex_unlock(&group->mutex);
 }
 
 static enum tfos_status exchange_values(struct exchange *exchange,
@@ -179,17 +192,25 @@ static enum tfos_status exchange_values(struct exchange *exchange,
 {
     struct tfos_collective *group = exchange->group;
     enum tfos__collective_request_kind kind = exchange->request.kind;
+    bool is_pull = kind == TFOS__COLLECTIVE_PULL || kind == TFOS__COLLECTIVE_PULL_LAST;
     (void)unused;
-    if (kind == TFOS__COLLECTIVE_PUSH)
+    if (!is_pull) // nothing else waits for other ranks
+        atomic_store(&group->met_us, call->begin_us);
+    if (kind == TFOS__COLLECTIVE_PUSH) {
+        // Without this a wait for data that has ended goes on behind the last step.
+        tfos_collective_mark_step(group, TFOS_COLLECTIVE_STEPS_END);
         subtract_pulled(exchange);
+    }
     TFOS__TRY(tfos__collective_roster_is_remote(&group->roster, group->rank)
-                  ? exchange_there(exchange, call, err)
+                  ? exchange_there(exchange, err)
                   : exchange_here(exchange, call, err));
+    call->operation.wait_us = atomic_load(&group->met_us) - call->begin_us;
     call->operation.blocked_us = call->operation.wait_us;
-    if (kind == TFOS__COLLECTIVE_PULL || kind == TFOS__COLLECTIVE_PULL_LAST)
+    if (is_pull)
         tfos__collective_vector_write(&exchange->vector, 0, exchange->vector.count, group->pulled);
     if (kind <= TFOS__COLLECTIVE_PULL_LAST)
         group->has_pulled = kind == TFOS__COLLECTIVE_PULL;
+    count(exchange);
     return TFOS_OK;
 }
 
@@ -206,6 +227,11 @@ enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, 
                                             "the staleness is from 1 to 2147483647", err);
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, true, err));
     exchange.staleness = staleness;
+    pthread_mutex_lock(&group->mutex);
+    struct tfos_collective_figures *figures = &group->figures;
+    figures->staleness = staleness;
+    figures->pushed_steps = figures->push_count = figures->stale_steps = 0;
+    pthread_mutex_unlock(&group->mutex);
     enum tfos_status status = run(&exchange, make_parameters, &announcement, err);
     if (status == TFOS_OK)
         status = tfos_collective_broadcast(group, name, &span, 1, TFOS_DTYPE_UINT8, 0, err);
@@ -263,6 +289,8 @@ enum tfos_status tfos_collective_await_rows(struct tfos_collective *group, const
     TFOS__TRY(tfos__collective_call_check(group, name, TFOS_DTYPE_FLOAT32, false, 0, err));
     if (!group->pulled)
         return TFOS_OK;
+    tfos_collective_mark_step(
+        group, is_waiting ? TFOS_COLLECTIVE_STEP_WANTS_DATA : TFOS_COLLECTIVE_STEP_HAS_DATA);
     exchange.request.kind = is_waiting ? TFOS__COLLECTIVE_AWAIT_ROWS : TFOS__COLLECTIVE_GOT_ROWS;
     enum tfos_status status = run(&exchange, exchange_values, NULL, err);
     return status == TFOS_BUSY ? TFOS_OK : status; // who is in another operation is no straggler

@@ -3,6 +3,7 @@
 // the answer begins, so that neither side writes while the other does.
 #include "collective/remote_parameters.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -22,7 +23,6 @@ struct stream {
     struct tfos__channel *channel;
     struct tfos__collective_failure *failure; ///< ends waits; NULL: the end of the connection does
     int64_t stall_timeout_ms;
-    int64_t wait_us; ///< for what could take any time
 };
 
 static enum tfos_status await(struct stream *stream, bool is_write, bool is_patient,
@@ -32,7 +32,6 @@ static enum tfos_status await(struct stream *stream, bool is_write, bool is_pati
     struct pollfd slots[] = {
         {.fd = tfos__channel_fd(stream->channel), .events = is_write ? POLLOUT : POLLIN},
         {.fd = failure_fd, .events = POLLIN}};
-    int64_t begin_us = tfos__now_us();
     int64_t deadline = is_patient ? TFOS__NEVER : tfos__deadline(stream->stall_timeout_ms);
     int count = poll(slots, 2, tfos__remaining_ms(deadline));
     eventfd_t wakes;
@@ -45,7 +44,6 @@ static enum tfos_status await(struct stream *stream, bool is_write, bool is_pati
     if (count == 0)
         return tfos__fail(err, TFOS_TIMEOUT, "nothing has moved for %.10g s",
                           (double)stream->stall_timeout_ms / 1000.0);
-    stream->wait_us += is_patient ? tfos__now_us() - begin_us : 0;
     return TFOS_OK;
 }
 
@@ -90,7 +88,7 @@ static enum tfos_status answer(const struct tfos__collective_server_thread *thre
                                bool *is_last, struct tfos_error *err)
 {
     struct tfos__collective_parameters *parameters = thread->server->parameters;
-    struct stream stream = {thread->channel, NULL, parameters->stall_timeout_ms, 0};
+    struct stream stream = {thread->channel, NULL, parameters->stall_timeout_ms};
     unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
     struct tfos__collective_request request;
     int rank = thread->rank, blocker;
@@ -115,6 +113,8 @@ static enum tfos_status answer(const struct tfos__collective_server_thread *thre
         *is_last = true;
         break;
     }
+    uint64_t stale_steps = htole64((uint64_t)atomic_load(&parameters->head->stale_steps[rank]));
+    TFOS__TRY(transfer(&stream, &stale_steps, sizeof(stale_steps), true, false, err));
     return move_values(parameters, &stream, buffer, false, err);
 }
 
@@ -183,27 +183,35 @@ void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_se
 
 // ---- the client
 
-static enum tfos_status ask(struct stream *stream, const struct tfos__collective_request *request,
-                            float *values, int64_t count, struct tfos_error *err)
+static enum tfos_status ask(struct tfos__collective_parameters *parameters, struct stream *stream,
+                            const struct tfos__collective_request *request, float *values,
+                            _Atomic int64_t *met_us, struct tfos_error *err)
 {
     unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
-    bool is_push = request->kind == TFOS__COLLECTIVE_PUSH;
+    uint64_t stale_steps;
     tfos__collective_request_encode(request, bytes);
     TFOS__TRY(transfer(stream, bytes, sizeof(bytes), true, false, err));
-    // Rank 0 waits for others before the first byte of an answer.
-    return transfer(stream, values, (size_t)count * sizeof(float), is_push, !is_push, err);
+    if (!values)
+        return TFOS_OK;
+    bool is_push = request->kind == TFOS__COLLECTIVE_PUSH;
+    if (!is_push) {
+        // Rank 0 waits for others before the first byte of an answer.
+        TFOS__TRY(transfer(stream, &stale_steps, sizeof(stale_steps), false, true, err));
+        atomic_store(met_us, tfos__now_us());
+        parameters->stale_steps = (int64_t)le64toh(stale_steps);
+    }
+    return transfer(stream, values, (size_t)parameters->count * sizeof(float), is_push, false, err);
 }
 
 enum tfos_status
-tfos__collective_parameters_ask(const struct tfos__collective_parameters *parameters,
+tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
                                 struct tfos__channel *channel,
                                 const struct tfos__collective_request *request, float *values,
-                                int64_t *wait_us, struct tfos_error *err)
+                                _Atomic int64_t *met_us, struct tfos_error *err)
 {
-    struct stream stream = {channel, parameters->failure, parameters->stall_timeout_ms, 0};
+    struct stream stream = {channel, parameters->failure, parameters->stall_timeout_ms};
     struct tfos_error cause;
-    enum tfos_status status = ask(&stream, request, values, values ? parameters->count : 0, &cause);
-    *wait_us = stream.wait_us;
+    enum tfos_status status = ask(parameters, &stream, request, values, met_us, &cause);
     if (status == TFOS_OK)
         return TFOS_OK;
     TFOS__TRY(tfos__collective_failure_await(parameters->failure, TFOS__COLLECTIVE_ANY,

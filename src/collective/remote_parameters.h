@@ -38,12 +38,12 @@ void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_se
                                             bool is_aborted);
 
 /// A rank's side, over its connection: sends the values of a push, or fills them with the answer.
-/// NULL for a request that has neither. `wait_us`: until the answer began. `parameters` need no
-/// memory.
+/// NULL for a request that has neither. `met_us`: when the answer to a pull began. `parameters`
+/// need no memory.
 enum tfos_status
-tfos__collective_parameters_ask(const struct tfos__collective_parameters *parameters,
+tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
                                 struct tfos__channel *channel,
                                 const struct tfos__collective_request *request, float *values,
-                                int64_t *wait_us, struct tfos_error *err);
+                                _Atomic int64_t *met_us, struct tfos_error *err);
 
 #endif

@@ -158,9 +158,24 @@ enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parame
     return move(parameters, begin, NULL, data, count, err);
 }
 
+/// The most steps that another has pushed since `rank` pulled.
+static int64_t count_stale_steps(const struct tfos__collective_parameters *parameters, int rank)
+{
+    const struct tfos__collective_parameter_head *head = parameters->head;
+    int64_t most = 0;
+    for (int other = 0; other < parameters->roster->size; other++) {
+        int64_t steps =
+            atomic_load(&head->clocks[other]) - atomic_load(&head->seen[rank][other]);
+        most = other != rank && steps > most ? steps : most;
+    }
+    return most;
+}
+
 void tfos__collective_parameters_leave(struct tfos__collective_parameters *parameters, int rank,
                                        int64_t steps)
 {
+    if (steps > 0)
+        atomic_fetch_add(&parameters->head->stale_steps[rank], count_stale_steps(parameters, rank));
     atomic_fetch_add(&parameters->head->clocks[rank], steps);
     set_seen(parameters->head, rank, false);
     tfos__collective_futex_wake(&parameters->head->ticket);

@@ -28,6 +28,8 @@ struct tfos__collective_parameter_head {
     _Atomic int64_t seen[TFOS_COLLECTIVE_MAX_RANKS][TFOS_COLLECTIVE_MAX_RANKS];
     _Atomic int64_t awaits_rows_since_ms[TFOS_COLLECTIVE_MAX_RANKS]; ///< 0: it has its data
     _Atomic bool has_ended[TFOS_COLLECTIVE_MAX_RANKS];               ///< it takes no more steps
+    /// By rank, over its pushes with steps, the most steps that another pushed since the pull.
+    _Atomic int64_t stale_steps[TFOS_COLLECTIVE_MAX_RANKS];
     pthread_mutex_t locks[TFOS__COLLECTIVE_PARAMETER_LOCKS]; ///< of pieces of the values, in turn
 };
 
@@ -36,6 +38,7 @@ struct tfos__collective_parameters {
     float *values;
     int64_t count;
     int64_t staleness; ///< steps that others may push between a rank's pull and its push
+    int64_t stale_steps; ///< of this rank, as rank 0 has said; where there is no memory
     size_t size;       ///< bytes that are mapped
     int fd;            ///< owned; -1: none
     const struct tfos__collective_roster *roster; ///< borrowed, as is the failure

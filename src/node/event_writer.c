@@ -55,6 +55,9 @@ static const struct scalar scalars_of_a_run[] = {
     {"tfos/step_exchange_ms", "step_exchange_ms", 1},
     {"tfos/step_wait_ms", "step_wait_ms", 1},
     {"tfos/step_data_ms", "step_data_ms", 1},
+    {"tfos/steps_pushed", "steps_pushed", 1},
+    {"tfos/steps_behind", "steps_behind", 1},
+    {"tfos/staleness", "staleness", 1},
 };
 
 static void put(struct message *message, const void *data, size_t size)

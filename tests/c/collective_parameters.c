@@ -138,6 +138,17 @@ static void play_bound(struct player *player)
         }
     }
     expect_done(player, finish(player));
+    struct tfos_collective_figures figures;
+    tfos_collective_get_figures(player->group, &figures);
+    int pushes = player->rank == 0 ? ROUNDS * (STALENESS + 1) : ROUNDS;
+    expect(player, figures.push_count == pushes && figures.pushed_steps == pushes);
+    // Rank 1 pushed what was as stale as it may be, but for a push under way; rank 0 what was hardly
+    // stale.
+    expect(player, figures.staleness == STALENESS &&
+                       (player->rank == 0 ? figures.stale_steps <= ROUNDS
+                                          : figures.stale_steps <= ROUNDS * STALENESS &&
+                                                figures.stale_steps >= ROUNDS * (STALENESS - 1)));
+    expect(player, figures.duration_us >= figures.wait_us && figures.wait_us >= 0);
 }
 
 static void s46_a_fast_rank_is_ahead_by_the_staleness_and_no_more(void **state)
@@ -236,6 +247,7 @@ static void s46_a_rank_that_takes_no_step_is_named(void **state)
 /// later.
 static void play_starving(struct player *player)
 {
+    struct tfos_collective_figures figures;
     open_parameters(player);
     if (player->rank == 1) {
         expect_done(player, pull(player, 1));
@@ -243,6 +255,8 @@ static void play_starving(struct player *player)
         atomic_fetch_add(&player->board->marks[HOLDING], 1);
         await_mark(player, BEGUN, 2 * (STALENESS + 1));
         expect_done(player, tfos_collective_await_rows(player->group, "rows", false, &player->err));
+        tfos_collective_get_figures(player->group, &figures);
+        expect(player, figures.step_count == 1 && figures.data_us > 100000);
         expect_done(player, push(player, 1));
     } else {
         await_mark(player, HOLDING, 1);
