@@ -81,6 +81,7 @@ static enum tfos_status make_parameters(struct exchange *exchange,
                                              .roster = &group->roster,
                                              .failure = &group->failure,
                                              .stall_timeout_ms = group->stall_timeout_ms};
+    TFOS__TRY(tfos__collective_parameters_alloc(&group->parameters, err));
     if (group->rank != 0)
         return TFOS_OK;
     TFOS__TRY(tfos__collective_parameters_init(&group->parameters, announcement->token, err));
@@ -117,27 +118,46 @@ static enum tfos_status join_parameters(struct exchange *exchange,
     return tfos__collective_parameter_server_start(&group->server, parameters, &group->links, err);
 }
 
-/// Makes the values that were pulled what is to be added to those that all share.
-static void subtract_pulled(const struct exchange *exchange)
+static float share_of(const struct tfos_collective *group)
 {
-    float *pulled = exchange->group->pulled, share = 1.0F / (float)exchange->group->size;
-    for (int64_t i = 0; i < exchange->vector.span_count; i++) {
-        const float *data = exchange->vector.spans[i].data;
-        int64_t element_count = exchange->vector.spans[i].count;
-        for (int64_t j = 0; j < element_count; j++)
-            pulled[j] = (data[j] - pulled[j]) * share;
-        pulled += element_count;
+    return 1.0F / (float)group->size;
+}
+
+static enum tfos_status push_here(const struct exchange *exchange, struct tfos_error *err)
+{
+    const struct tfos_collective *group = exchange->group;
+    struct tfos__collective_parameters *parameters = &exchange->group->parameters;
+    struct tfos__collective_piece *piece = parameters->piece;
+    int64_t count = tfos__collective_piece_count(parameters->count);
+    for (int64_t number = 0; number < count; number++) {
+        tfos__collective_piece_init(piece, number, parameters->count);
+        tfos__collective_piece_subtract(piece, &exchange->vector, group->pulled, share_of(group));
+        TFOS__TRY(tfos__collective_parameters_push(parameters, piece, err));
     }
+    return TFOS_OK;
+}
+
+static enum tfos_status pull_here(const struct exchange *exchange, struct tfos_error *err)
+{
+    struct tfos__collective_parameters *parameters = &exchange->group->parameters;
+    struct tfos__collective_piece *piece = parameters->piece;
+    int64_t count = tfos__collective_piece_count(parameters->count);
+    for (int64_t number = 0; number < count; number++) {
+        tfos__collective_piece_init(piece, number, parameters->count);
+        TFOS__TRY(tfos__collective_parameters_pull(parameters, piece, parameters->marks, err));
+        tfos__collective_piece_write(piece, exchange->group->pulled);
+    }
+    return TFOS_OK;
 }
 
 /// Asks rank 0, on another host.
 static enum tfos_status exchange_there(const struct exchange *exchange, struct tfos_error *err)
 {
     struct tfos_collective *group = exchange->group;
-    bool has_values = exchange->request.kind <= TFOS__COLLECTIVE_PULL_LAST;
+    const struct tfos__collective_replica replica = {&exchange->vector, group->pulled,
+                                                     share_of(group)};
     return tfos__collective_parameters_ask(&group->parameters, group->links.parameters[0].channel,
-                                           &exchange->request, has_values ? group->pulled : NULL,
-                                           &group->met_us, err);
+                                           &exchange->request, &replica, &group->met_us, err);
 }
 
 /// Exchanges in shared memory.
@@ -150,8 +170,7 @@ static enum tfos_status exchange_here(const struct exchange *exchange,
     int *blocker = &call->operation.last_rank;
     switch (request->kind) {
     case TFOS__COLLECTIVE_PUSH:
-        TFOS__TRY(
-            tfos__collective_parameters_push(parameters, 0, group->pulled, parameters->count, err));
+        TFOS__TRY(push_here(exchange, err));
         tfos__collective_parameters_leave(parameters, group->rank, request->steps);
         return TFOS_OK;
     case TFOS__COLLECTIVE_AWAIT_ROWS:
@@ -168,7 +187,7 @@ static enum tfos_status exchange_here(const struct exchange *exchange,
         break;
     }
     atomic_store(&group->met_us, tfos__now_us());
-    return tfos__collective_parameters_pull(parameters, 0, group->pulled, parameters->count, err);
+    return pull_here(exchange, err);
 }
 
 /// Counts a push, of which a rank of another host knows by its next pull how stale it was.
@@ -196,11 +215,8 @@ static enum tfos_status exchange_values(struct exchange *exchange,
     (void)unused;
     if (!is_pull) // nothing else waits for other ranks
         atomic_store(&group->met_us, call->begin_us);
-    if (kind == TFOS__COLLECTIVE_PUSH) {
-        // Without this a wait for data that has ended goes on behind the last step.
+    if (kind == TFOS__COLLECTIVE_PUSH) // or a wait for data that has ended goes on for ever
         tfos_collective_mark_step(group, TFOS_COLLECTIVE_STEPS_END);
-        subtract_pulled(exchange);
-    }
     TFOS__TRY(tfos__collective_roster_is_remote(&group->roster, group->rank)
                   ? exchange_there(exchange, err)
                   : exchange_here(exchange, call, err));
@@ -240,6 +256,8 @@ enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, 
     if (status == TFOS_OK) // none goes on before all have joined
         status =
             tfos_collective_broadcast(group, name, spans, span_count, TFOS_DTYPE_FLOAT32, 0, err);
+    if (status == TFOS_OK) // the first pull has what others have changed by then
+        tfos__collective_vector_read(&exchange.vector, 0, exchange.vector.count, group->pulled);
     tfos__collective_vector_clear(&exchange.vector);
     return status;
 }
