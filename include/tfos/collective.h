@@ -177,9 +177,9 @@ struct tfos_collective_figures {
     int last_rank;       ///< which joined last most often since the last call; -1: none
     int64_t step_count;  ///< training steps, by their marks
     int64_t data_us; ///< for which steps waited for their data; -1: the program does not mark it
-    /// Of parameters, as far as this rank knows: a rank of another host hears of its last push when
-    /// it pulls.
-    int64_t staleness;    ///< the bound; 0: none have been opened
+    /// Of open parameters, as far as this rank knows: a rank of another host hears of its last push
+    /// when it pulls.
+    int64_t staleness;    ///< the bound; 0: this rank takes no steps, or no more
     int64_t pushed_steps; ///< steps that were pushed since they were opened
     int64_t push_count;   ///< pushes with steps, and for each the most steps that another rank
     int64_t stale_steps;  ///< pushed between this rank's pull and the push: their sum

@@ -27,6 +27,10 @@ void tfos__cluster_step_progress_add(struct tfos__cluster_step_progress *progres
                                      const struct tfos__cluster_step_sample *sample, int64_t now_ms)
 {
     struct tfos__cluster_step_sample *samples = progress->samples;
+    if (sample->push_count > 0 && sample->staleness == 0) {
+        progress->count = 0; // it has taken its last step, and waits for the end of the others
+        return;
+    }
     if (progress->count > 0 && sample->at_us == newest(progress)->at_us)
         return; // reported again
     if (progress->count > 0 && !is_continued(newest(progress), sample))

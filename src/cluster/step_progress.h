@@ -19,7 +19,8 @@ struct tfos__cluster_step_sample {
     int64_t data_us;     ///< in waits for data; -1: not known
     int64_t exchange_us; ///< in exchanges, without waits
     int64_t wait_us;     ///< in waits for other nodes to come to an exchange
-    /// Of parameters that are trained asynchronously (struct tfos_collective_figures).
+    /// Of parameters that are trained asynchronously (struct tfos_collective_figures). With pushes,
+    /// but without a bound, the trainer takes no more steps.
     int64_t pushed_steps, push_count, stale_steps, staleness;
 };
 

@@ -144,8 +144,8 @@ static enum tfos_status pull_here(const struct exchange *exchange, struct tfos_e
     int64_t count = tfos__collective_piece_count(parameters->count);
     for (int64_t number = 0; number < count; number++) {
         tfos__collective_piece_init(piece, number, parameters->count);
-        TFOS__TRY(tfos__collective_parameters_pull(parameters, piece, parameters->marks, err));
-        tfos__collective_piece_write(piece, exchange->group->pulled);
+        TFOS__TRY(tfos__collective_parameters_pull(parameters, piece, parameters->marks,
+                                                   exchange->group->pulled, err));
     }
     return TFOS_OK;
 }
@@ -198,7 +198,7 @@ static void count(const struct exchange *exchange)
     int64_t steps = exchange->request.kind == TFOS__COLLECTIVE_PUSH ? exchange->request.steps : 0;
     pthread_mutex_lock(&group->mutex);
     group->figures.pushed_steps += steps;
-    group->figures.push_count += steps > 0;
+    group->figures.push_count += steps > 0 ? 1 : 0;
     group->figures.stale_steps = parameters->head
                                      ? atomic_load(&parameters->head->stale_steps[group->rank])
                                      : parameters->stale_steps;
@@ -230,6 +230,15 @@ static enum tfos_status exchange_values(struct exchange *exchange,
     return TFOS_OK;
 }
 
+static void begin_figures(struct tfos_collective *group, int64_t staleness)
+{
+    struct tfos_collective_figures *figures = &group->figures;
+    pthread_mutex_lock(&group->mutex);
+    figures->staleness = staleness;
+    figures->pushed_steps = figures->push_count = figures->stale_steps = 0;
+    pthread_mutex_unlock(&group->mutex);
+}
+
 enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, const char *name,
                                                  const struct tfos_collective_span *spans,
                                                  int64_t span_count, int64_t staleness,
@@ -243,11 +252,7 @@ enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, 
                                             "the staleness is from 1 to 2147483647", err);
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, true, err));
     exchange.staleness = staleness;
-    pthread_mutex_lock(&group->mutex);
-    struct tfos_collective_figures *figures = &group->figures;
-    figures->staleness = staleness;
-    figures->pushed_steps = figures->push_count = figures->stale_steps = 0;
-    pthread_mutex_unlock(&group->mutex);
+    begin_figures(group, staleness);
     enum tfos_status status = run(&exchange, make_parameters, &announcement, err);
     if (status == TFOS_OK)
         status = tfos_collective_broadcast(group, name, &span, 1, TFOS_DTYPE_UINT8, 0, err);
@@ -321,6 +326,9 @@ enum tfos_status tfos_collective_close_parameters(struct tfos_collective *group,
     struct exchange exchange;
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, false, err));
     exchange.request.kind = TFOS__COLLECTIVE_PULL_LAST;
+    pthread_mutex_lock(&group->mutex);
+    group->figures.staleness = 0;
+    pthread_mutex_unlock(&group->mutex);
     enum tfos_status status = run(&exchange, exchange_values, NULL, err);
     tfos__collective_vector_clear(&exchange.vector);
     TFOS__TRY(status);
@@ -329,5 +337,6 @@ enum tfos_status tfos_collective_close_parameters(struct tfos_collective *group,
     tfos__collective_parameters_clear(&group->parameters);
     tfos__free(group->pulled);
     group->pulled = NULL;
+    begin_figures(group, 0);
     return TFOS_OK;
 }

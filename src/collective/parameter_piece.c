@@ -43,8 +43,8 @@ static int64_t end_of(const struct tfos__collective_piece *piece, int64_t number
 
 int64_t tfos__collective_piece_changed_count(const struct tfos__collective_piece *piece)
 {
-    if (piece->block_count == 0)
-        return 0;
+    if (piece->block_count == 0 || is_whole(piece))
+        return piece->block_count == 0 ? 0 : piece->value_count;
     int64_t last = piece->blocks[piece->block_count - 1];
     return (piece->block_count - 1) * BLOCK + end_of(piece, last) - last * BLOCK;
 }
@@ -52,12 +52,35 @@ int64_t tfos__collective_piece_changed_count(const struct tfos__collective_piece
 int64_t tfos__collective_piece_run(const struct tfos__collective_piece *piece, int64_t i,
                                    int64_t *begin, int64_t *count)
 {
-    int64_t next = is_whole(piece) ? piece->block_count : i + 1;
+    int64_t next = i + 1;
+    if (is_whole(piece)) {
+        *begin = 0;
+        *count = piece->value_count;
+        return piece->block_count;
+    }
     while (next < piece->block_count && piece->blocks[next] == piece->blocks[next - 1] + 1)
         next++;
     *begin = (int64_t)piece->blocks[i] * BLOCK;
     *count = end_of(piece, piece->blocks[next - 1]) - *begin;
     return next;
+}
+
+/// Makes `changed` what a block has changed by; false: it has not. `changed` may be `now`. A
+/// constant count makes it a few instructions.
+static inline bool subtract(float *changed, const float *now, const float *before, int64_t count,
+                            float share)
+{
+    float change[BLOCK];
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t one, other;
+        memcpy(&one, now + i, sizeof(one));
+        memcpy(&other, before + i, sizeof(other));
+        bits |= one ^ other;
+        change[i] = (now[i] - before[i]) * share;
+    }
+    memcpy(changed, change, (size_t)count * sizeof(float));
+    return bits != 0;
 }
 
 void tfos__collective_piece_subtract(struct tfos__collective_piece *piece,
@@ -66,17 +89,22 @@ void tfos__collective_piece_subtract(struct tfos__collective_piece *piece,
 {
     int64_t begin = piece->number * TFOS__COLLECTIVE_PIECE_SIZE;
     int64_t limit = tfos__collective_piece_block_limit(piece);
-    tfos__collective_vector_read(vector, begin, piece->value_count, piece->values);
+    int64_t size;
+    const float *all = (const float *)(const void *)tfos__collective_vector_at(
+        vector, begin * (int64_t)sizeof(float), &size);
+    if (size < piece->value_count * (int64_t)sizeof(float)) { // it is in several spans
+        tfos__collective_vector_read(vector, begin, piece->value_count, piece->values);
+        all = piece->values;
+    }
     piece->block_count = 0;
     for (int64_t block = 0; block < limit; block++) {
-        const float *before = pulled + begin + block * BLOCK, *now = piece->values + block * BLOCK;
+        const float *before = pulled + begin + block * BLOCK, *now = all + block * BLOCK;
         int64_t count = end_of(piece, block) - block * BLOCK;
-        if (memcmp(now, before, (size_t)count * sizeof(float)) == 0)
-            continue;
         float *changed = piece->values + piece->block_count * BLOCK; // never behind `now`
-        for (int64_t i = 0; i < count; i++)
-            changed[i] = (now[i] - before[i]) * share;
-        piece->blocks[piece->block_count++] = (uint16_t)block;
+        bool has_changed = count == BLOCK ? subtract(changed, now, before, BLOCK, share)
+                                          : subtract(changed, now, before, count, share);
+        piece->blocks[piece->block_count] = (uint16_t)block;
+        piece->block_count += has_changed ? 1 : 0;
     }
 }
 
@@ -140,13 +168,10 @@ enum tfos_status tfos__collective_piece_decode_blocks(struct tfos__collective_pi
                                                       struct tfos_error *err)
 {
     int64_t limit = tfos__collective_piece_block_limit(piece), last = -1;
-    bool is_listed = !is_whole(piece);
-    for (int64_t i = 0; i < piece->block_count; i++) {
-        uint16_t block = (uint16_t)i;
-        if (is_listed) {
-            memcpy(&block, bytes + i * 2, sizeof(block));
-            block = le16toh(block);
-        }
+    for (int64_t i = 0; i < piece->block_count && !is_whole(piece); i++) {
+        uint16_t block;
+        memcpy(&block, bytes + i * 2, sizeof(block));
+        block = le16toh(block);
         if (block <= last || block >= limit)
             return tfos__fail(err, TFOS_CORRUPT, "changes of parameters have no valid block");
         piece->blocks[i] = block;

@@ -23,7 +23,7 @@ struct tfos__collective_piece {
     int64_t number;      ///< of the piece, from 0
     int64_t value_count; ///< that the whole piece has
     int64_t block_count; ///< that have changed
-    uint16_t blocks[TFOS__COLLECTIVE_PIECE_BLOCKS]; ///< their numbers, rising
+    uint16_t blocks[TFOS__COLLECTIVE_PIECE_BLOCKS]; ///< their numbers, rising; unset where all have
     float values[TFOS__COLLECTIVE_PIECE_SIZE];      ///< theirs, without gaps
 };
 

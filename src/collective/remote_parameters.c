@@ -115,7 +115,7 @@ static enum tfos_status answer_pull(struct tfos__collective_parameters *paramete
     int64_t count = tfos__collective_piece_count(parameters->count);
     for (int64_t number = 0; number < count; number++) {
         tfos__collective_piece_init(piece, number, parameters->count);
-        TFOS__TRY(tfos__collective_parameters_pull(parameters, piece, marks, err));
+        TFOS__TRY(tfos__collective_parameters_pull(parameters, piece, marks, NULL, err));
         TFOS__TRY(send_piece(stream, piece, err));
     }
     return send_piece(stream, NULL, err);

@@ -174,8 +174,9 @@ enum tfos_status tfos__collective_parameters_push(struct tfos__collective_parame
         i = tfos__collective_piece_run(piece, i, &begin, &count);
         add(values + begin, from, count);
     }
+    bool is_whole = piece->block_count == tfos__collective_piece_block_limit(piece);
     for (int64_t i = 0; i < piece->block_count; i++)
-        versions[piece->blocks[i]] = version;
+        versions[is_whole ? i : piece->blocks[i]] = version;
     pthread_mutex_unlock(mutex_of(parameters, piece->number));
     return TFOS_OK;
 }
@@ -186,6 +187,12 @@ static void find_newer(struct tfos__collective_piece *piece, const uint32_t *ver
                        uint32_t mark)
 {
     int64_t limit = tfos__collective_piece_block_limit(piece), found = 0;
+    int old = 0;
+    for (int64_t block = 0; block < limit; block++)
+        old |= (int32_t)(versions[block] - mark) <= 0;
+    piece->block_count = limit;
+    if (!old)
+        return;
     for (int64_t block = 0; block < limit; block++) {
         piece->blocks[found] = (uint16_t)block;
         found += (int32_t)(versions[block] - mark) > 0;
@@ -195,7 +202,8 @@ static void find_newer(struct tfos__collective_piece *piece, const uint32_t *ver
 
 enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parameters *parameters,
                                                   struct tfos__collective_piece *piece,
-                                                  uint32_t *marks, struct tfos_error *err)
+                                                  uint32_t *marks, float *all,
+                                                  struct tfos_error *err)
 {
     const float *values = parameters->values + piece->number * TFOS__COLLECTIVE_PIECE_SIZE;
     uint32_t *mark = &marks[piece->number];
@@ -209,7 +217,8 @@ enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parame
                    *mark);
     for (int64_t i = 0; i < piece->block_count; to += count) {
         i = tfos__collective_piece_run(piece, i, &begin, &count);
-        memcpy(to, values + begin, (size_t)count * sizeof(float));
+        float *place = all ? all + piece->number * TFOS__COLLECTIVE_PIECE_SIZE + begin : to;
+        memcpy(place, values + begin, (size_t)count * sizeof(float));
     }
     *mark = version;
     pthread_mutex_unlock(mutex_of(parameters, piece->number));

@@ -74,11 +74,13 @@ enum tfos_status tfos__collective_parameters_push(struct tfos__collective_parame
                                                   const struct tfos__collective_piece *piece,
                                                   struct tfos_error *err);
 
-/// Fills an initialized piece with the values of the blocks that have changed since `marks`, a
-/// rank's versions by piece, at first 0, which it renews. CLOSED when the group has failed.
+/// Notes in an initialized piece which blocks have changed since `marks`, a rank's versions by
+/// piece, at first 0, which it renews. Copies their values into the piece, or, if that is not NULL,
+/// to their places in `all` values. CLOSED when the group has failed.
 enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parameters *parameters,
                                                   struct tfos__collective_piece *piece,
-                                                  uint32_t *marks, struct tfos_error *err);
+                                                  uint32_t *marks, float *all,
+                                                  struct tfos_error *err);
 
 /// What `rank` has done in `steps` steps since its pull is pushed.
 void tfos__collective_parameters_leave(struct tfos__collective_parameters *parameters, int rank,
