@@ -154,9 +154,9 @@ tfos_collective_push_parameters(struct tfos_collective *collective, const char *
                                 const struct tfos_collective_span *spans, int64_t span_count,
                                 int64_t steps, struct tfos_error *err);
 
-/// Notes that this rank waits for its data, or has it, and marks a step so. After 200 ms of waiting the others no longer
-/// wait for this rank, as its data may depend on them. Nothing where no parameters are open, or
-/// while the group is in another operation.
+/// Notes that this rank waits for its data, or has it, and marks a step so. After 200 ms of waiting
+/// the others no longer wait for this rank, as its data may depend on them. Nothing where no
+/// parameters are open, or while the group is in another operation.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_await_rows(struct tfos_collective *collective, const char *name, bool is_waiting,
                            struct tfos_error *err);

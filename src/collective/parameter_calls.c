@@ -312,8 +312,8 @@ enum tfos_status tfos_collective_await_rows(struct tfos_collective *group, const
     TFOS__TRY(tfos__collective_call_check(group, name, TFOS_DTYPE_FLOAT32, false, 0, err));
     if (!group->pulled)
         return TFOS_OK;
-    tfos_collective_mark_step(
-        group, is_waiting ? TFOS_COLLECTIVE_STEP_WANTS_DATA : TFOS_COLLECTIVE_STEP_HAS_DATA);
+    tfos_collective_mark_step(group, is_waiting ? TFOS_COLLECTIVE_STEP_WANTS_DATA
+                                                : TFOS_COLLECTIVE_STEP_HAS_DATA);
     exchange.request.kind = is_waiting ? TFOS__COLLECTIVE_AWAIT_ROWS : TFOS__COLLECTIVE_GOT_ROWS;
     enum tfos_status status = run(&exchange, exchange_values, NULL, err);
     return status == TFOS_BUSY ? TFOS_OK : status; // who is in another operation is no straggler

@@ -145,8 +145,8 @@ size_t tfos__collective_piece_encode(const struct tfos__collective_piece *piece,
 
 enum tfos_status
 tfos__collective_piece_decode(struct tfos__collective_piece *piece,
-                              const unsigned char bytes[TFOS__COLLECTIVE_FRAME_SIZE],
-                              int64_t count, int64_t last, bool *is_end, struct tfos_error *err)
+                              const unsigned char bytes[TFOS__COLLECTIVE_FRAME_SIZE], int64_t count,
+                              int64_t last, bool *is_end, struct tfos_error *err)
 {
     uint32_t numbers[2];
     memcpy(numbers, bytes, sizeof(numbers));

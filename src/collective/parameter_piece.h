@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What has changed in a piece of the parameters: the blocks of values that are not as they were,
-/// in memory and as they travel (docs/protocol.md, "Collectives: parameters"). Of an embedding a few
-/// rows change at a time.
+/// in memory and as they travel (docs/protocol.md, "Collectives: parameters"). Of an embedding a
+/// few rows change at a time.
 #ifndef TFOS_COLLECTIVE_PARAMETER_PIECE_H
 #define TFOS_COLLECTIVE_PARAMETER_PIECE_H
 
@@ -20,9 +20,9 @@
     (TFOS__COLLECTIVE_FRAME_SIZE + 2 * TFOS__COLLECTIVE_PIECE_BLOCKS) ///< bytes, with the numbers
 
 struct tfos__collective_piece {
-    int64_t number;      ///< of the piece, from 0
-    int64_t value_count; ///< that the whole piece has
-    int64_t block_count; ///< that have changed
+    int64_t number;                                 ///< of the piece, from 0
+    int64_t value_count;                            ///< that the whole piece has
+    int64_t block_count;                            ///< that have changed
     uint16_t blocks[TFOS__COLLECTIVE_PIECE_BLOCKS]; ///< their numbers, rising; unset where all have
     float values[TFOS__COLLECTIVE_PIECE_SIZE];      ///< theirs, without gaps
 };
@@ -61,8 +61,8 @@ size_t tfos__collective_piece_encode(const struct tfos__collective_piece *piece,
 /// block_size() bytes for decode_blocks(), and the values.
 enum tfos_status
 tfos__collective_piece_decode(struct tfos__collective_piece *piece,
-                              const unsigned char bytes[TFOS__COLLECTIVE_FRAME_SIZE],
-                              int64_t count, int64_t last, bool *is_end, struct tfos_error *err);
+                              const unsigned char bytes[TFOS__COLLECTIVE_FRAME_SIZE], int64_t count,
+                              int64_t last, bool *is_end, struct tfos_error *err);
 size_t tfos__collective_piece_block_size(const struct tfos__collective_piece *piece);
 enum tfos_status tfos__collective_piece_decode_blocks(struct tfos__collective_piece *piece,
                                                       const unsigned char *bytes,

@@ -261,8 +261,8 @@ static enum tfos_status take_answer(struct tfos__collective_parameters *paramete
 
 static enum tfos_status ask(struct tfos__collective_parameters *parameters, struct stream *stream,
                             const struct tfos__collective_request *request,
-                            const struct tfos__collective_replica *replica,
-                            _Atomic int64_t *met_us, struct tfos_error *err)
+                            const struct tfos__collective_replica *replica, _Atomic int64_t *met_us,
+                            struct tfos_error *err)
 {
     unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
     tfos__collective_request_encode(request, bytes);
@@ -274,12 +274,11 @@ static enum tfos_status ask(struct tfos__collective_parameters *parameters, stru
     return take_answer(parameters, stream, replica, met_us, err);
 }
 
-enum tfos_status
-tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
-                                struct tfos__channel *channel,
-                                const struct tfos__collective_request *request,
-                                const struct tfos__collective_replica *replica,
-                                _Atomic int64_t *met_us, struct tfos_error *err)
+enum tfos_status tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
+                                                 struct tfos__channel *channel,
+                                                 const struct tfos__collective_request *request,
+                                                 const struct tfos__collective_replica *replica,
+                                                 _Atomic int64_t *met_us, struct tfos_error *err)
 {
     struct stream stream = {channel, parameters->failure, parameters->stall_timeout_ms};
     struct tfos_error cause;

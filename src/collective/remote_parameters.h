@@ -41,17 +41,16 @@ void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_se
 struct tfos__collective_replica {
     const struct tfos__collective_vector *vector; ///< borrowed
     float *pulled;                                ///< borrowed
-    float share; ///< what the changes are multiplied by
+    float share;                                  ///< what the changes are multiplied by
 };
 
 /// A rank's side, over its connection: sends what has changed for a push, or writes the answer to
 /// what was pulled. `met_us`: when the answer to a pull began. `parameters`
 /// need no memory.
-enum tfos_status
-tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
-                                struct tfos__channel *channel,
-                                const struct tfos__collective_request *request,
-                                const struct tfos__collective_replica *replica,
-                                _Atomic int64_t *met_us, struct tfos_error *err);
+enum tfos_status tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
+                                                 struct tfos__channel *channel,
+                                                 const struct tfos__collective_request *request,
+                                                 const struct tfos__collective_replica *replica,
+                                                 _Atomic int64_t *met_us, struct tfos_error *err);
 
 #endif

@@ -162,8 +162,7 @@ enum tfos_status tfos__collective_parameters_push(struct tfos__collective_parame
                                                   struct tfos_error *err)
 {
     float *values = parameters->values + piece->number * TFOS__COLLECTIVE_PIECE_SIZE;
-    uint32_t *versions =
-        parameters->block_versions + piece->number * TFOS__COLLECTIVE_PIECE_BLOCKS;
+    uint32_t *versions = parameters->block_versions + piece->number * TFOS__COLLECTIVE_PIECE_BLOCKS;
     const float *from = piece->values;
     int64_t begin, count;
     if (piece->block_count == 0)
@@ -231,8 +230,7 @@ static int64_t count_stale_steps(const struct tfos__collective_parameters *param
     const struct tfos__collective_parameter_head *head = parameters->head;
     int64_t most = 0;
     for (int other = 0; other < parameters->roster->size; other++) {
-        int64_t steps =
-            atomic_load(&head->clocks[other]) - atomic_load(&head->seen[rank][other]);
+        int64_t steps = atomic_load(&head->clocks[other]) - atomic_load(&head->seen[rank][other]);
         most = other != rank && steps > most ? steps : most;
     }
     return most;

@@ -43,10 +43,10 @@ struct tfos__collective_parameters {
     struct tfos__collective_piece *piece; ///< owned; room for what this rank exchanges
     uint32_t *marks;                      ///< owned; by piece, the version that this rank pulled
     int64_t count;
-    int64_t staleness; ///< steps that others may push between a rank's pull and its push
+    int64_t staleness;   ///< steps that others may push between a rank's pull and its push
     int64_t stale_steps; ///< of this rank, as rank 0 has said; where there is no memory
-    size_t size;       ///< bytes that are mapped
-    int fd;            ///< owned; -1: none
+    size_t size;         ///< bytes that are mapped
+    int fd;              ///< owned; -1: none
     const struct tfos__collective_roster *roster; ///< borrowed, as is the failure
     struct tfos__collective_failure *failure;
     int64_t stall_timeout_ms;
@@ -66,7 +66,8 @@ enum tfos_status tfos__collective_parameters_init(struct tfos__collective_parame
 enum tfos_status tfos__collective_parameters_map(struct tfos__collective_parameters *parameters,
                                                  int fd, const char *token, struct tfos_error *err);
 
-/// Unmaps it, and frees what is owned. Parameters without memory, with the descriptor -1, are accepted.
+/// Unmaps it, and frees what is owned. Parameters without memory, with the descriptor -1, are
+/// accepted.
 void tfos__collective_parameters_clear(struct tfos__collective_parameters *parameters);
 
 /// Adds the changes to the values. CLOSED when the group has failed.

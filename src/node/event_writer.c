@@ -123,7 +123,8 @@ static void begin_event(struct message *event)
 static bool make_points(const json_t *figures, bool is_fed, int64_t step, struct message *event)
 {
     struct message summary = {.size = 0};
-    for (size_t i = is_fed ? 0 : FEED_COUNT; i < sizeof(scalars_of_a_run) / sizeof(*scalars_of_a_run); i++) {
+    for (size_t i = is_fed ? 0 : FEED_COUNT;
+         i < sizeof(scalars_of_a_run) / sizeof(*scalars_of_a_run); i++) {
         const struct scalar *scalar = &scalars_of_a_run[i];
         const json_t *number = json_object_get(figures, scalar->key);
         struct message value = {.size = 0};

@@ -182,11 +182,11 @@ json_t *tfos__trainer_collective_steps(const struct tfos_trainer *trainer)
         add_figures(group->number, &sum);
     if (sum.step_count == 0)
         return NULL;
-    return json_pack(
-        "{s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}}", "type", "steps", "figures",
-        "at_us", (json_int_t)tfos__now_us(), "count", (json_int_t)sum.step_count, "data_us",
-        (json_int_t)sum.data_us, "exchange_us", (json_int_t)(sum.duration_us - sum.wait_us),
-        "wait_us", (json_int_t)sum.wait_us, "pushed_steps", (json_int_t)sum.pushed_steps,
-        "push_count", (json_int_t)sum.push_count, "stale_steps", (json_int_t)sum.stale_steps,
-        "staleness", (json_int_t)sum.staleness);
+    return json_pack("{s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}}", "type", "steps",
+                     "figures", "at_us", (json_int_t)tfos__now_us(), "count",
+                     (json_int_t)sum.step_count, "data_us", (json_int_t)sum.data_us, "exchange_us",
+                     (json_int_t)(sum.duration_us - sum.wait_us), "wait_us",
+                     (json_int_t)sum.wait_us, "pushed_steps", (json_int_t)sum.pushed_steps,
+                     "push_count", (json_int_t)sum.push_count, "stale_steps",
+                     (json_int_t)sum.stale_steps, "staleness", (json_int_t)sum.staleness);
 }

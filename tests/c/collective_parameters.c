@@ -176,11 +176,11 @@ static void play_bound(struct player *player)
     expect(player, figures.push_count == pushes && figures.pushed_steps == pushes);
     // Rank 1 pushed what was as stale as it may be, but for a push under way, and on another host
     // does not know of its last one; rank 0 pushed what was hardly stale.
-    expect(player, figures.staleness == STALENESS &&
-                       (player->rank == 0
-                            ? figures.stale_steps <= ROUNDS
-                            : figures.stale_steps <= ROUNDS * STALENESS &&
-                                  figures.stale_steps >= (ROUNDS - 1) * (STALENESS - 1)));
+    expect(player,
+           figures.staleness == STALENESS &&
+               (player->rank == 0 ? figures.stale_steps <= ROUNDS
+                                  : figures.stale_steps <= ROUNDS * STALENESS &&
+                                        figures.stale_steps >= (ROUNDS - 1) * (STALENESS - 1)));
     expect(player, figures.duration_us >= figures.wait_us && figures.wait_us >= 0);
     expect_done(player, finish(player));
     tfos_collective_get_figures(player->group, &figures);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is exchanged of parameters of which few have changed, and that it comes to the same.
-#include "collective/shared_parameters.h"
-
 #include <string.h>
 
+#include "collective/shared_parameters.h"
 #include "harness.h"
 
 #define COUNT (2 * TFOS__COLLECTIVE_PIECE_SIZE + 100)
@@ -70,8 +69,8 @@ static void changes_are_the_same_after_their_way(void **state)
             if (piece.block_count == 0)
                 continue; // it does not travel
             size_t size = tfos__collective_piece_encode(&piece, bytes);
-            assert_done(tfos__collective_piece_decode(&other, bytes, COUNT, number - 1, &is_end,
-                                                      &err));
+            assert_done(
+                tfos__collective_piece_decode(&other, bytes, COUNT, number - 1, &is_end, &err));
             assert_int_equal(size, 8 + tfos__collective_piece_block_size(&other));
             assert_done(tfos__collective_piece_decode_blocks(&other, bytes + 8, &err));
             memcpy(other.values, piece.values, sizeof(other.values));
