@@ -200,6 +200,14 @@ static void print_steps(FILE *out, const json_t *node)
         fprintf(out, "  %s %s", parts[i].name, time);
     }
     fputc('\n', out);
+    if (!json_is_number(json_object_get(node, "staleness_limit")))
+        return;
+    char pushed[32], behind[32], staleness[32];
+    format_count(node, "steps_pushed", pushed, sizeof(pushed));
+    format_count(node, "steps_behind", behind, sizeof(behind));
+    format_scaled(node, "staleness", 1, "", staleness, sizeof(staleness));
+    fprintf(out, "     asynchronous: %s steps pushed, %s behind, staleness %s of %lld\n", pushed,
+            behind, staleness, (long long)number_of(node, "staleness_limit"));
 }
 
 static void print_node(FILE *out, const json_t *node)

@@ -154,9 +154,9 @@ tfos_collective_push_parameters(struct tfos_collective *collective, const char *
                                 const struct tfos_collective_span *spans, int64_t span_count,
                                 int64_t steps, struct tfos_error *err);
 
-/// Notes that this rank waits for its data, or has it. After 200 ms of waiting the others no longer
-/// wait for this rank, as its data may depend on them. Nothing where no parameters are open, or
-/// while the group is in another operation.
+/// Notes that this rank waits for its data, or has it, and marks a step so. After 200 ms of waiting
+/// the others no longer wait for this rank, as its data may depend on them. Nothing where no
+/// parameters are open, or while the group is in another operation.
 TFOS_API TFOS_MUST_CHECK enum tfos_status
 tfos_collective_await_rows(struct tfos_collective *collective, const char *name, bool is_waiting,
                            struct tfos_error *err);
@@ -177,6 +177,12 @@ struct tfos_collective_figures {
     int last_rank;       ///< which joined last most often since the last call; -1: none
     int64_t step_count;  ///< training steps, by their marks
     int64_t data_us; ///< for which steps waited for their data; -1: the program does not mark it
+    /// Of open parameters, as far as this rank knows: a rank of another host hears of its last push
+    /// when it pulls.
+    int64_t staleness;    ///< the bound; 0: this rank takes no steps, or no more
+    int64_t pushed_steps; ///< steps that were pushed since they were opened
+    int64_t push_count;   ///< pushes with steps, and for each the most steps that another rank
+    int64_t stale_steps;  ///< pushed between this rank's pull and the push: their sum
 };
 
 /// Any thread, also while an operation is under way, which counts until now. `last_rank` counts
@@ -189,7 +195,9 @@ enum tfos_collective_mark {
     TFOS_COLLECTIVE_STEPS_BEGIN = 1, ///< a call that takes a step or several, and wants data
     TFOS_COLLECTIVE_STEP_HAS_DATA,
     TFOS_COLLECTIVE_STEP_GRADIENTS, ///< a step's gradients are exchanged
-    TFOS_COLLECTIVE_STEPS_END       ///< the call has ended
+    TFOS_COLLECTIVE_STEPS_END,      ///< the call has ended
+    TFOS_COLLECTIVE_STEP_WANTS_DATA ///< in place of the first where a program knows it: a step asks
+                                    ///< for its data, and all of the time until it has it is a wait
 };
 
 /// For the figures. A program may leave marks out: then steps are counted by their gradients. Any

@@ -303,6 +303,10 @@ static void take_steps(struct tfos__cluster_node *node, const json_t *steps, int
         .data_us = read_count(steps, "data_us", -1),
         .exchange_us = read_count(steps, "exchange_us", 0),
         .wait_us = read_count(steps, "wait_us", 0),
+        .pushed_steps = read_count(steps, "pushed_steps", 0),
+        .push_count = read_count(steps, "push_count", 0),
+        .stale_steps = read_count(steps, "stale_steps", 0),
+        .staleness = read_count(steps, "staleness", 0),
     };
     if (json_is_object(steps))
         tfos__cluster_step_progress_add(&node->steps, &sample, now_ms);

@@ -41,14 +41,30 @@ static json_t *step_part(const struct tfos__cluster_step_split *split, double sh
     return split->is_stepping ? rounded(split->step_ms * share) : json_null();
 }
 
-/// The members for steps.
-static json_t *describe_steps(const struct tfos__cluster_step_split *split)
+/// The most steps that a node has pushed.
+static int64_t most_pushed(const struct tfos__cluster *cluster, int64_t now_ms)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "step_ms", step_part(split, 1), "step_compute_ms",
-                     step_part(split, split->compute), "step_exchange_ms",
-                     step_part(split, split->exchange), "step_wait_ms",
+    int64_t most = 0;
+    TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
+        int64_t steps = tfos__cluster_step_progress_split(&node->steps, now_ms).pushed_steps;
+        most = steps > most ? steps : most;
+    }
+    return most;
+}
+
+/// The members for steps; `most`: of most_pushed().
+static json_t *describe_steps(const struct tfos__cluster_step_split *split, int64_t most)
+{
+    bool has_pushed = split->is_stepping && split->staleness > 0;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "step_ms",
+                     step_part(split, 1), "step_compute_ms", step_part(split, split->compute),
+                     "step_exchange_ms", step_part(split, split->exchange), "step_wait_ms",
                      step_part(split, split->wait), "step_data_ms",
-                     split->has_data ? step_part(split, split->data) : json_null());
+                     split->has_data ? step_part(split, split->data) : json_null(), "steps_pushed",
+                     has_pushed ? json_integer(split->pushed_steps) : json_null(), "steps_behind",
+                     has_pushed ? json_integer(most - split->pushed_steps) : json_null(),
+                     "staleness", has_pushed ? rounded(split->stale_steps) : json_null(),
+                     "staleness_limit", has_pushed ? json_integer(split->staleness) : json_null());
 }
 
 /// Which node the others wait for, and why; null when there is none.
@@ -109,7 +125,7 @@ static json_t *describe_queues(const struct tfos__cluster *cluster,
 }
 
 static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__cluster_node *node,
-                        int64_t now_ms)
+                        int64_t most, int64_t now_ms)
 {
     uint32_t all = tfos__queue_names_mask(&cluster->queues);
     json_int_t age_ms = node->session ? (json_int_t)(now_ms - node->received_ms) : -1;
@@ -132,7 +148,7 @@ static json_t *describe(const struct tfos__cluster *cluster, const struct tfos__
         (json_int_t)node->tensorboard_pid, "slower",
         describe_bottleneck(&rates, tfos__cluster_status_is_feeding(cluster)));
     object = joined(joined(object, figures), describe_rates(&rates));
-    object = joined(object, describe_steps(&split));
+    object = joined(object, describe_steps(&split, most));
     json_t *gpus = node->gpus ? json_incref(node->gpus) : json_array();
     if (object && (json_object_set_new(object, "gpus", gpus) != 0 ||
                    json_object_set_new(object, "queues", describe_queues(cluster, node)) != 0)) {
@@ -246,7 +262,7 @@ bool tfos__cluster_status_has_figures(const struct tfos__cluster *cluster, int64
 
 json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster)
 {
-    int64_t now_ms = tfos__now_ms();
+    int64_t now_ms = tfos__now_ms(), most = most_pushed(cluster, now_ms);
     json_t *nodes = json_object();
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
         struct tfos__cluster_rates rates =
@@ -255,7 +271,7 @@ json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster)
             tfos__cluster_step_progress_split(&node->steps, now_ms);
         if (tfos__cluster_scheduler_is_fed(&cluster->scheduler, node) || split.is_known)
             (void)json_object_set_new(nodes, node->name,
-                                      joined(describe_rates(&rates), describe_steps(&split)));
+                                      joined(describe_rates(&rates), describe_steps(&split, most)));
     }
     return json_pack("{s:s, s:I, s:o, s:o}", "type", "figures", "uptime_s",
                      (json_int_t)((now_ms - cluster->table.opened_ms) / 1000), "progress",
@@ -264,12 +280,12 @@ json_t *tfos__cluster_status_figures(const struct tfos__cluster *cluster)
 
 json_t *tfos__cluster_status_document(const struct tfos__cluster *cluster)
 {
-    int64_t now_ms = tfos__now_ms();
+    int64_t now_ms = tfos__now_ms(), most = most_pushed(cluster, now_ms);
     int registered = 0;
     json_t *nodes = json_array();
     TFOS__CLUSTER_EACH_NODE (node, &cluster->table) {
         registered += node->state != TFOS__CLUSTER_NODE_MISSING;
-        if (json_array_append_new(nodes, describe(cluster, node, now_ms)) != 0) {
+        if (json_array_append_new(nodes, describe(cluster, node, most, now_ms)) != 0) {
             json_decref(nodes);
             return NULL;
         }

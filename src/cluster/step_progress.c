@@ -19,13 +19,18 @@ static bool is_continued(const struct tfos__cluster_step_sample *before,
 {
     return after->at_us > before->at_us && after->count >= before->count &&
            after->exchange_us >= before->exchange_us && after->wait_us >= before->wait_us &&
-           after->data_us >= before->data_us;
+           after->data_us >= before->data_us && after->push_count >= before->push_count &&
+           after->stale_steps >= before->stale_steps;
 }
 
 void tfos__cluster_step_progress_add(struct tfos__cluster_step_progress *progress,
                                      const struct tfos__cluster_step_sample *sample, int64_t now_ms)
 {
     struct tfos__cluster_step_sample *samples = progress->samples;
+    if (sample->push_count > 0 && sample->staleness == 0) {
+        progress->count = 0; // it has taken its last step, and waits for the end of the others
+        return;
+    }
     if (progress->count > 0 && sample->at_us == newest(progress)->at_us)
         return; // reported again
     if (progress->count > 0 && !is_continued(newest(progress), sample))
@@ -80,6 +85,11 @@ tfos__cluster_step_progress_split(const struct tfos__cluster_step_progress *prog
     split.data = split.has_data ? share(first->data_us, last->data_us, time_us) : 0;
     split.compute = 1 - split.exchange - split.wait - split.data;
     split.compute = split.compute < 0 ? 0 : split.compute;
+    int64_t pushes = last->push_count - first->push_count;
+    split.staleness = last->staleness;
+    split.pushed_steps = last->pushed_steps;
+    split.stale_steps =
+        pushes > 0 ? (double)(last->stale_steps - first->stale_steps) / (double)pushes : 0;
     split.is_stepping = steps > 0 || split.exchange + split.wait > 0;
     split.step_ms = time_us / 1000 / (double)(steps > 0 ? steps : 1);
     return split;

@@ -19,6 +19,9 @@ struct tfos__cluster_step_sample {
     int64_t data_us;     ///< in waits for data; -1: not known
     int64_t exchange_us; ///< in exchanges, without waits
     int64_t wait_us;     ///< in waits for other nodes to come to an exchange
+    /// Of parameters that are trained asynchronously (struct tfos_collective_figures). With pushes,
+    /// but without a bound, the trainer takes no more steps.
+    int64_t pushed_steps, push_count, stale_steps, staleness;
 };
 
 /// All zero: nothing is known.
@@ -30,15 +33,18 @@ struct tfos__cluster_step_progress {
 
 /// How a node's time was spent: shares of it, from 0 to 1.
 struct tfos__cluster_step_split {
-    bool is_known;    ///< else all others are 0
-    bool is_silent;   ///< the trainer sends no reports any more; then only `is_known` is set, too
-    bool is_stepping; ///< there were steps or exchanges
-    bool has_data;    ///< `data` is known; else it is 0, and the time is part of `compute`
-    double step_ms;   ///< of one step; where none has ended, the time until now
-    double compute;   ///< what is not in the others
-    double exchange;  ///< the exchange of gradients and other operations
-    double wait;      ///< for other nodes to come to an exchange
-    double data;      ///< for the data of a step
+    bool is_known;     ///< else all others are 0
+    bool is_silent;    ///< the trainer sends no reports any more; then only `is_known` is set, too
+    bool is_stepping;  ///< there were steps or exchanges
+    bool has_data;     ///< `data` is known; else it is 0, and the time is part of `compute`
+    double step_ms;    ///< of one step; where none has ended, the time until now
+    double compute;    ///< what is not in the others
+    double exchange;   ///< the exchange of gradients and other operations
+    double wait;       ///< for other nodes to come to an exchange
+    double data;       ///< for the data of a step
+    int64_t staleness; ///< the bound of asynchronous training; 0: there is none
+    int64_t pushed_steps; ///< steps whose changes the node has pushed
+    double stale_steps;   ///< mean over its pushes: how stale the weights were
 };
 
 /// Adds a sample. One with smaller counters than the last begins anew.

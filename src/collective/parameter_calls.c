@@ -81,6 +81,7 @@ static enum tfos_status make_parameters(struct exchange *exchange,
                                              .roster = &group->roster,
                                              .failure = &group->failure,
                                              .stall_timeout_ms = group->stall_timeout_ms};
+    TFOS__TRY(tfos__collective_parameters_alloc(&group->parameters, err));
     if (group->rank != 0)
         return TFOS_OK;
     TFOS__TRY(tfos__collective_parameters_init(&group->parameters, announcement->token, err));
@@ -117,28 +118,46 @@ static enum tfos_status join_parameters(struct exchange *exchange,
     return tfos__collective_parameter_server_start(&group->server, parameters, &group->links, err);
 }
 
-/// Makes the values that were pulled what is to be added to those that all share.
-static void subtract_pulled(const struct exchange *exchange)
+static float share_of(const struct tfos_collective *group)
 {
-    float *pulled = exchange->group->pulled, share = 1.0F / (float)exchange->group->size;
-    for (int64_t i = 0; i < exchange->vector.span_count; i++) {
-        const float *data = exchange->vector.spans[i].data;
-        int64_t element_count = exchange->vector.spans[i].count;
-        for (int64_t j = 0; j < element_count; j++)
-            pulled[j] = (data[j] - pulled[j]) * share;
-        pulled += element_count;
+    return 1.0F / (float)group->size;
+}
+
+static enum tfos_status push_here(const struct exchange *exchange, struct tfos_error *err)
+{
+    const struct tfos_collective *group = exchange->group;
+    struct tfos__collective_parameters *parameters = &exchange->group->parameters;
+    struct tfos__collective_piece *piece = parameters->piece;
+    int64_t count = tfos__collective_piece_count(parameters->count);
+    for (int64_t number = 0; number < count; number++) {
+        tfos__collective_piece_init(piece, number, parameters->count);
+        tfos__collective_piece_subtract(piece, &exchange->vector, group->pulled, share_of(group));
+        TFOS__TRY(tfos__collective_parameters_push(parameters, piece, err));
     }
+    return TFOS_OK;
+}
+
+static enum tfos_status pull_here(const struct exchange *exchange, struct tfos_error *err)
+{
+    struct tfos__collective_parameters *parameters = &exchange->group->parameters;
+    struct tfos__collective_piece *piece = parameters->piece;
+    int64_t count = tfos__collective_piece_count(parameters->count);
+    for (int64_t number = 0; number < count; number++) {
+        tfos__collective_piece_init(piece, number, parameters->count);
+        TFOS__TRY(tfos__collective_parameters_pull(parameters, piece, parameters->marks,
+                                                   exchange->group->pulled, err));
+    }
+    return TFOS_OK;
 }
 
 /// Asks rank 0, on another host.
-static enum tfos_status exchange_there(const struct exchange *exchange,
-                                       struct tfos__collective_call *call, struct tfos_error *err)
+static enum tfos_status exchange_there(const struct exchange *exchange, struct tfos_error *err)
 {
-    const struct tfos_collective *group = exchange->group;
-    bool has_values = exchange->request.kind <= TFOS__COLLECTIVE_PULL_LAST;
+    struct tfos_collective *group = exchange->group;
+    const struct tfos__collective_replica replica = {&exchange->vector, group->pulled,
+                                                     share_of(group)};
     return tfos__collective_parameters_ask(&group->parameters, group->links.parameters[0].channel,
-                                           &exchange->request, has_values ? group->pulled : NULL,
-                                           &call->operation.wait_us, err);
+                                           &exchange->request, &replica, &group->met_us, err);
 }
 
 /// Exchanges in shared memory.
@@ -148,12 +167,10 @@ static enum tfos_status exchange_here(const struct exchange *exchange,
     struct tfos_collective *group = exchange->group;
     struct tfos__collective_parameters *parameters = &group->parameters;
     const struct tfos__collective_request *request = &exchange->request;
-    int64_t begin_us = tfos__now_us();
     int *blocker = &call->operation.last_rank;
     switch (request->kind) {
     case TFOS__COLLECTIVE_PUSH:
-        TFOS__TRY(
-            tfos__collective_parameters_push(parameters, 0, group->pulled, parameters->count, err));
+        TFOS__TRY(push_here(exchange, err));
         tfos__collective_parameters_leave(parameters, group->rank, request->steps);
         return TFOS_OK;
     case TFOS__COLLECTIVE_AWAIT_ROWS:
@@ -169,8 +186,23 @@ static enum tfos_status exchange_here(const struct exchange *exchange,
         TFOS__TRY(tfos__collective_parameters_end(parameters, group->rank, blocker, err));
         break;
     }
-    call->operation.wait_us = tfos__now_us() - begin_us;
-    return tfos__collective_parameters_pull(parameters, 0, group->pulled, parameters->count, err);
+    atomic_store(&group->met_us, tfos__now_us());
+    return pull_here(exchange, err);
+}
+
+/// Counts a push, of which a rank of another host knows by its next pull how stale it was.
+static void count(const struct exchange *exchange)
+{
+    struct tfos_collective *group = exchange->group;
+    const struct tfos__collective_parameters *parameters = &group->parameters;
+    int64_t steps = exchange->request.kind == TFOS__COLLECTIVE_PUSH ? exchange->request.steps : 0;
+    pthread_mutex_lock(&group->mutex);
+    group->figures.pushed_steps += steps;
+    group->figures.push_count += steps > 0 ? 1 : 0;
+    group->figures.stale_steps = parameters->head
+                                     ? atomic_load(&parameters->head->stale_steps[group->rank])
+                                     : parameters->stale_steps;
+    pthread_mutex_unlock(&group->mutex);
 }
 
 static enum tfos_status exchange_values(struct exchange *exchange,
@@ -179,18 +211,32 @@ static enum tfos_status exchange_values(struct exchange *exchange,
 {
     struct tfos_collective *group = exchange->group;
     enum tfos__collective_request_kind kind = exchange->request.kind;
+    bool is_pull = kind == TFOS__COLLECTIVE_PULL || kind == TFOS__COLLECTIVE_PULL_LAST;
     (void)unused;
-    if (kind == TFOS__COLLECTIVE_PUSH)
-        subtract_pulled(exchange);
+    if (!is_pull) // nothing else waits for other ranks
+        atomic_store(&group->met_us, call->begin_us);
+    if (kind == TFOS__COLLECTIVE_PUSH) // or a wait for data that has ended goes on for ever
+        tfos_collective_mark_step(group, TFOS_COLLECTIVE_STEPS_END);
     TFOS__TRY(tfos__collective_roster_is_remote(&group->roster, group->rank)
-                  ? exchange_there(exchange, call, err)
+                  ? exchange_there(exchange, err)
                   : exchange_here(exchange, call, err));
+    call->operation.wait_us = atomic_load(&group->met_us) - call->begin_us;
     call->operation.blocked_us = call->operation.wait_us;
-    if (kind == TFOS__COLLECTIVE_PULL || kind == TFOS__COLLECTIVE_PULL_LAST)
+    if (is_pull)
         tfos__collective_vector_write(&exchange->vector, 0, exchange->vector.count, group->pulled);
     if (kind <= TFOS__COLLECTIVE_PULL_LAST)
         group->has_pulled = kind == TFOS__COLLECTIVE_PULL;
+    count(exchange);
     return TFOS_OK;
+}
+
+static void begin_figures(struct tfos_collective *group, int64_t staleness)
+{
+    struct tfos_collective_figures *figures = &group->figures;
+    pthread_mutex_lock(&group->mutex);
+    figures->staleness = staleness;
+    figures->pushed_steps = figures->push_count = figures->stale_steps = 0;
+    pthread_mutex_unlock(&group->mutex);
 }
 
 enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, const char *name,
@@ -206,6 +252,7 @@ enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, 
                                             "the staleness is from 1 to 2147483647", err);
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, true, err));
     exchange.staleness = staleness;
+    begin_figures(group, staleness);
     enum tfos_status status = run(&exchange, make_parameters, &announcement, err);
     if (status == TFOS_OK)
         status = tfos_collective_broadcast(group, name, &span, 1, TFOS_DTYPE_UINT8, 0, err);
@@ -214,6 +261,8 @@ enum tfos_status tfos_collective_open_parameters(struct tfos_collective *group, 
     if (status == TFOS_OK) // none goes on before all have joined
         status =
             tfos_collective_broadcast(group, name, spans, span_count, TFOS_DTYPE_FLOAT32, 0, err);
+    if (status == TFOS_OK) // the first pull has what others have changed by then
+        tfos__collective_vector_read(&exchange.vector, 0, exchange.vector.count, group->pulled);
     tfos__collective_vector_clear(&exchange.vector);
     return status;
 }
@@ -263,6 +312,8 @@ enum tfos_status tfos_collective_await_rows(struct tfos_collective *group, const
     TFOS__TRY(tfos__collective_call_check(group, name, TFOS_DTYPE_FLOAT32, false, 0, err));
     if (!group->pulled)
         return TFOS_OK;
+    tfos_collective_mark_step(group, is_waiting ? TFOS_COLLECTIVE_STEP_WANTS_DATA
+                                                : TFOS_COLLECTIVE_STEP_HAS_DATA);
     exchange.request.kind = is_waiting ? TFOS__COLLECTIVE_AWAIT_ROWS : TFOS__COLLECTIVE_GOT_ROWS;
     enum tfos_status status = run(&exchange, exchange_values, NULL, err);
     return status == TFOS_BUSY ? TFOS_OK : status; // who is in another operation is no straggler
@@ -275,6 +326,9 @@ enum tfos_status tfos_collective_close_parameters(struct tfos_collective *group,
     struct exchange exchange;
     TFOS__TRY(init_exchange(&exchange, group, name, spans, span_count, false, err));
     exchange.request.kind = TFOS__COLLECTIVE_PULL_LAST;
+    pthread_mutex_lock(&group->mutex);
+    group->figures.staleness = 0;
+    pthread_mutex_unlock(&group->mutex);
     enum tfos_status status = run(&exchange, exchange_values, NULL, err);
     tfos__collective_vector_clear(&exchange.vector);
     TFOS__TRY(status);
@@ -283,5 +337,6 @@ enum tfos_status tfos_collective_close_parameters(struct tfos_collective *group,
     tfos__collective_parameters_clear(&group->parameters);
     tfos__free(group->pulled);
     group->pulled = NULL;
+    begin_figures(group, 0);
     return TFOS_OK;
 }

@@ -3,6 +3,7 @@
 // the answer begins, so that neither side writes while the other does.
 #include "collective/remote_parameters.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -15,14 +16,11 @@
 #include "base/memory.h"
 #include "base/thread.h"
 
-#define PIECE (INT64_C(1) << 16) // elements that a thread holds
-
 /// One end of a connection.
 struct stream {
     struct tfos__channel *channel;
     struct tfos__collective_failure *failure; ///< ends waits; NULL: the end of the connection does
     int64_t stall_timeout_ms;
-    int64_t wait_us; ///< for what could take any time
 };
 
 static enum tfos_status await(struct stream *stream, bool is_write, bool is_patient,
@@ -32,7 +30,6 @@ static enum tfos_status await(struct stream *stream, bool is_write, bool is_pati
     struct pollfd slots[] = {
         {.fd = tfos__channel_fd(stream->channel), .events = is_write ? POLLOUT : POLLIN},
         {.fd = failure_fd, .events = POLLIN}};
-    int64_t begin_us = tfos__now_us();
     int64_t deadline = is_patient ? TFOS__NEVER : tfos__deadline(stream->stall_timeout_ms);
     int count = poll(slots, 2, tfos__remaining_ms(deadline));
     eventfd_t wakes;
@@ -45,7 +42,6 @@ static enum tfos_status await(struct stream *stream, bool is_write, bool is_pati
     if (count == 0)
         return tfos__fail(err, TFOS_TIMEOUT, "nothing has moved for %.10g s",
                           (double)stream->stall_timeout_ms / 1000.0);
-    stream->wait_us += is_patient ? tfos__now_us() - begin_us : 0;
     return TFOS_OK;
 }
 
@@ -67,30 +63,70 @@ static enum tfos_status transfer(struct stream *stream, void *data, size_t size,
     return TFOS_OK;
 }
 
+/// Sends the changes; NULL: there are no more.
+static enum tfos_status send_piece(struct stream *stream, struct tfos__collective_piece *piece,
+                                   struct tfos_error *err)
+{
+    unsigned char bytes[TFOS__COLLECTIVE_FRAME_CAPACITY];
+    if (piece && piece->block_count == 0)
+        return TFOS_OK;
+    size_t size = tfos__collective_piece_encode(piece, bytes);
+    TFOS__TRY(transfer(stream, bytes, size, true, false, err));
+    size = piece ? (size_t)tfos__collective_piece_changed_count(piece) * sizeof(float) : 0;
+    return transfer(stream, piece ? piece->values : NULL, size, true, false, err);
+}
+
+/// Receives changes among `count` values, behind those of piece `last`.
+static enum tfos_status receive_piece(struct stream *stream, struct tfos__collective_piece *piece,
+                                      int64_t count, int64_t last, bool *is_end,
+                                      struct tfos_error *err)
+{
+    unsigned char bytes[TFOS__COLLECTIVE_FRAME_CAPACITY];
+    TFOS__TRY(transfer(stream, bytes, TFOS__COLLECTIVE_FRAME_SIZE, false, false, err));
+    TFOS__TRY(tfos__collective_piece_decode(piece, bytes, count, last, is_end, err));
+    if (*is_end)
+        return TFOS_OK;
+    size_t size = tfos__collective_piece_block_size(piece);
+    TFOS__TRY(transfer(stream, bytes, size, false, false, err));
+    TFOS__TRY(tfos__collective_piece_decode_blocks(piece, bytes, err));
+    size = (size_t)tfos__collective_piece_changed_count(piece) * sizeof(float);
+    return transfer(stream, piece->values, size, false, false, err);
+}
+
 // ---- the server
 
-/// Reads what is pushed, or writes the values.
-static enum tfos_status move_values(struct tfos__collective_parameters *parameters,
-                                    struct stream *stream, float *buffer, bool is_push,
-                                    struct tfos_error *err)
+static enum tfos_status take_push(struct tfos__collective_parameters *parameters,
+                                  struct stream *stream, struct tfos__collective_piece *piece,
+                                  struct tfos_error *err)
 {
-    int64_t count;
-    for (int64_t begin = 0; begin < parameters->count; begin += count) {
-        count = parameters->count - begin < PIECE ? parameters->count - begin : PIECE;
-        if (!is_push)
-            TFOS__TRY(tfos__collective_parameters_pull(parameters, begin, buffer, count, err));
-        TFOS__TRY(transfer(stream, buffer, (size_t)count * sizeof(float), !is_push, false, err));
-        if (is_push)
-            TFOS__TRY(tfos__collective_parameters_push(parameters, begin, buffer, count, err));
+    bool is_end = false;
+    for (int64_t last = -1; !is_end; last = piece->number) {
+        TFOS__TRY(receive_piece(stream, piece, parameters->count, last, &is_end, err));
+        if (!is_end)
+            TFOS__TRY(tfos__collective_parameters_push(parameters, piece, err));
     }
     return TFOS_OK;
 }
 
-static enum tfos_status answer(const struct tfos__collective_server_thread *thread, float *buffer,
-                               bool *is_last, struct tfos_error *err)
+static enum tfos_status answer_pull(struct tfos__collective_parameters *parameters,
+                                    struct stream *stream, struct tfos__collective_piece *piece,
+                                    uint32_t *marks, struct tfos_error *err)
+{
+    int64_t count = tfos__collective_piece_count(parameters->count);
+    for (int64_t number = 0; number < count; number++) {
+        tfos__collective_piece_init(piece, number, parameters->count);
+        TFOS__TRY(tfos__collective_parameters_pull(parameters, piece, marks, NULL, err));
+        TFOS__TRY(send_piece(stream, piece, err));
+    }
+    return send_piece(stream, NULL, err);
+}
+
+static enum tfos_status answer(const struct tfos__collective_server_thread *thread,
+                               struct tfos__collective_piece *piece, uint32_t *marks, bool *is_last,
+                               struct tfos_error *err)
 {
     struct tfos__collective_parameters *parameters = thread->server->parameters;
-    struct stream stream = {thread->channel, NULL, parameters->stall_timeout_ms, 0};
+    struct stream stream = {thread->channel, NULL, parameters->stall_timeout_ms};
     unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
     struct tfos__collective_request request;
     int rank = thread->rank, blocker;
@@ -98,7 +134,7 @@ static enum tfos_status answer(const struct tfos__collective_server_thread *thre
     TFOS__TRY(tfos__collective_request_decode(bytes, parameters->staleness, &request, err));
     switch (request.kind) {
     case TFOS__COLLECTIVE_PUSH:
-        TFOS__TRY(move_values(parameters, &stream, buffer, true, err));
+        TFOS__TRY(take_push(parameters, &stream, piece, err));
         tfos__collective_parameters_leave(parameters, rank, request.steps);
         return TFOS_OK;
     case TFOS__COLLECTIVE_AWAIT_ROWS:
@@ -115,7 +151,9 @@ static enum tfos_status answer(const struct tfos__collective_server_thread *thre
         *is_last = true;
         break;
     }
-    return move_values(parameters, &stream, buffer, false, err);
+    uint64_t stale_steps = htole64((uint64_t)atomic_load(&parameters->head->stale_steps[rank]));
+    TFOS__TRY(transfer(&stream, &stale_steps, sizeof(stale_steps), true, false, err));
+    return answer_pull(parameters, &stream, piece, marks, err);
 }
 
 static void *serve(void *argument)
@@ -125,12 +163,15 @@ static void *serve(void *argument)
     struct tfos_error cause;
     enum tfos_status status = TFOS_OK;
     bool is_last = false;
-    float *buffer = tfos__alloc((size_t)PIECE, sizeof(*buffer));
-    if (!buffer)
+    struct tfos__collective_piece *piece = tfos__alloc(1, sizeof(*piece));
+    uint32_t *marks =
+        tfos__alloc((size_t)tfos__collective_piece_count(parameters->count), sizeof(*marks));
+    if (!piece || !marks)
         status = tfos__no_memory(&cause, "collective", "parameters of another host");
     while (status == TFOS_OK && !is_last)
-        status = answer(thread, buffer, &is_last, &cause);
-    tfos__free(buffer);
+        status = answer(thread, piece, marks, &is_last, &cause);
+    tfos__free(piece);
+    tfos__free(marks);
     // Why a connection is lost is known to who watches the rank.
     int64_t patience_ms = status == TFOS_TIMEOUT ? 0 : TFOS__COLLECTIVE_REASON_MS;
     if (status < 0 && !atomic_load(&thread->server->is_stopping) &&
@@ -183,27 +224,65 @@ void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_se
 
 // ---- the client
 
-static enum tfos_status ask(struct stream *stream, const struct tfos__collective_request *request,
-                            float *values, int64_t count, struct tfos_error *err)
+static enum tfos_status send_push(struct tfos__collective_parameters *parameters,
+                                  struct stream *stream,
+                                  const struct tfos__collective_replica *replica,
+                                  struct tfos_error *err)
 {
-    unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
-    bool is_push = request->kind == TFOS__COLLECTIVE_PUSH;
-    tfos__collective_request_encode(request, bytes);
-    TFOS__TRY(transfer(stream, bytes, sizeof(bytes), true, false, err));
-    // Rank 0 waits for others before the first byte of an answer.
-    return transfer(stream, values, (size_t)count * sizeof(float), is_push, !is_push, err);
+    struct tfos__collective_piece *piece = parameters->piece;
+    int64_t count = tfos__collective_piece_count(parameters->count);
+    for (int64_t number = 0; number < count; number++) {
+        tfos__collective_piece_init(piece, number, parameters->count);
+        tfos__collective_piece_subtract(piece, replica->vector, replica->pulled, replica->share);
+        TFOS__TRY(send_piece(stream, piece, err));
+    }
+    return send_piece(stream, NULL, err);
 }
 
-enum tfos_status
-tfos__collective_parameters_ask(const struct tfos__collective_parameters *parameters,
-                                struct tfos__channel *channel,
-                                const struct tfos__collective_request *request, float *values,
-                                int64_t *wait_us, struct tfos_error *err)
+static enum tfos_status take_answer(struct tfos__collective_parameters *parameters,
+                                    struct stream *stream,
+                                    const struct tfos__collective_replica *replica,
+                                    _Atomic int64_t *met_us, struct tfos_error *err)
 {
-    struct stream stream = {channel, parameters->failure, parameters->stall_timeout_ms, 0};
+    struct tfos__collective_piece *piece = parameters->piece;
+    uint64_t stale_steps;
+    bool is_end = false;
+    // Rank 0 waits for others before the first byte of an answer.
+    TFOS__TRY(transfer(stream, &stale_steps, sizeof(stale_steps), false, true, err));
+    atomic_store(met_us, tfos__now_us());
+    parameters->stale_steps = (int64_t)le64toh(stale_steps);
+    for (int64_t last = -1; !is_end; last = piece->number) {
+        TFOS__TRY(receive_piece(stream, piece, parameters->count, last, &is_end, err));
+        if (!is_end)
+            tfos__collective_piece_write(piece, replica->pulled);
+    }
+    return TFOS_OK;
+}
+
+static enum tfos_status ask(struct tfos__collective_parameters *parameters, struct stream *stream,
+                            const struct tfos__collective_request *request,
+                            const struct tfos__collective_replica *replica, _Atomic int64_t *met_us,
+                            struct tfos_error *err)
+{
+    unsigned char bytes[TFOS__COLLECTIVE_REQUEST_SIZE];
+    tfos__collective_request_encode(request, bytes);
+    TFOS__TRY(transfer(stream, bytes, sizeof(bytes), true, false, err));
+    if (request->kind == TFOS__COLLECTIVE_PUSH)
+        return send_push(parameters, stream, replica, err);
+    if (request->kind > TFOS__COLLECTIVE_PULL_LAST)
+        return TFOS_OK;
+    return take_answer(parameters, stream, replica, met_us, err);
+}
+
+enum tfos_status tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
+                                                 struct tfos__channel *channel,
+                                                 const struct tfos__collective_request *request,
+                                                 const struct tfos__collective_replica *replica,
+                                                 _Atomic int64_t *met_us, struct tfos_error *err)
+{
+    struct stream stream = {channel, parameters->failure, parameters->stall_timeout_ms};
     struct tfos_error cause;
-    enum tfos_status status = ask(&stream, request, values, values ? parameters->count : 0, &cause);
-    *wait_us = stream.wait_us;
+    enum tfos_status status = ask(parameters, &stream, request, replica, met_us, &cause);
     if (status == TFOS_OK)
         return TFOS_OK;
     TFOS__TRY(tfos__collective_failure_await(parameters->failure, TFOS__COLLECTIVE_ANY,

@@ -37,13 +37,20 @@ tfos__collective_parameter_server_start(struct tfos__collective_parameter_server
 void tfos__collective_parameter_server_stop(struct tfos__collective_parameter_server *server,
                                             bool is_aborted);
 
-/// A rank's side, over its connection: sends the values of a push, or fills them with the answer.
-/// NULL for a request that has neither. `wait_us`: until the answer began. `parameters` need no
-/// memory.
-enum tfos_status
-tfos__collective_parameters_ask(const struct tfos__collective_parameters *parameters,
-                                struct tfos__channel *channel,
-                                const struct tfos__collective_request *request, float *values,
-                                int64_t *wait_us, struct tfos_error *err);
+/// A rank's own values, and as it has pulled them.
+struct tfos__collective_replica {
+    const struct tfos__collective_vector *vector; ///< borrowed
+    float *pulled;                                ///< borrowed
+    float share;                                  ///< what the changes are multiplied by
+};
+
+/// A rank's side, over its connection: sends what has changed for a push, or writes the answer to
+/// what was pulled. `met_us`: when the answer to a pull began. `parameters`
+/// need no memory.
+enum tfos_status tfos__collective_parameters_ask(struct tfos__collective_parameters *parameters,
+                                                 struct tfos__channel *channel,
+                                                 const struct tfos__collective_request *request,
+                                                 const struct tfos__collective_replica *replica,
+                                                 _Atomic int64_t *met_us, struct tfos_error *err);
 
 #endif

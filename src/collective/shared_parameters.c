@@ -14,15 +14,28 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/memory.h"
 
 #define PAGE ((size_t)4096)
-#define PIECE (INT64_C(1) << 16) // elements under one lock
-#define LOOK_MS 50               // between two looks at the group's failure
-#define STARVING_MS 200          // a rank that has waited longer for data holds nobody back
+#define LOOK_MS 50      // between two looks at the group's failure
+#define STARVING_MS 200 // a rank that has waited longer for data holds nobody back
 
 static size_t head_size(void)
 {
     return (sizeof(struct tfos__collective_parameter_head) + PAGE - 1) / PAGE * PAGE;
+}
+
+/// Room for whole pieces, so that versions begin at whole blocks.
+static size_t count_pieces(const struct tfos__collective_parameters *parameters)
+{
+    return (size_t)tfos__collective_piece_count(parameters->count);
+}
+
+static size_t whole_size(const struct tfos__collective_parameters *parameters)
+{
+    size_t piece_size = TFOS__COLLECTIVE_PIECE_SIZE * sizeof(float) +
+                        (TFOS__COLLECTIVE_PIECE_BLOCKS + 1) * sizeof(uint32_t);
+    return head_size() + count_pieces(parameters) * piece_size;
 }
 
 /// Maps the memory of `parameters->fd`, which has its size.
@@ -35,6 +48,10 @@ static enum tfos_status map(struct tfos__collective_parameters *parameters, stru
                                 parameters->size);
     parameters->head = data;
     parameters->values = (float *)((unsigned char *)data + head_size());
+    size_t count = count_pieces(parameters);
+    parameters->block_versions =
+        (uint32_t *)(parameters->values + count * TFOS__COLLECTIVE_PIECE_SIZE);
+    parameters->piece_versions = parameters->block_versions + count * TFOS__COLLECTIVE_PIECE_BLOCKS;
     return TFOS_OK;
 }
 
@@ -60,11 +77,21 @@ static enum tfos_status init_locks(struct tfos__collective_parameter_head *head,
                : tfos__fail(err, TFOS_IO, "collective: cannot make a lock: %s", strerror(fault));
 }
 
+enum tfos_status tfos__collective_parameters_alloc(struct tfos__collective_parameters *parameters,
+                                                   struct tfos_error *err)
+{
+    parameters->piece = tfos__alloc(1, sizeof(*parameters->piece));
+    parameters->marks = tfos__alloc(count_pieces(parameters), sizeof(*parameters->marks));
+    if (!parameters->piece || !parameters->marks)
+        return tfos__no_memory(err, "collective", "parameters");
+    return TFOS_OK;
+}
+
 enum tfos_status tfos__collective_parameters_init(struct tfos__collective_parameters *parameters,
                                                   char token[TFOS__COLLECTIVE_TOKEN_SIZE],
                                                   struct tfos_error *err)
 {
-    parameters->size = head_size() + (size_t)parameters->count * sizeof(float);
+    parameters->size = whole_size(parameters);
     TFOS__TRY(tfos__collective_memory_make(&parameters->fd, token, err));
     TFOS__TRY(tfos__collective_memory_resize(parameters->fd, parameters->size, err));
     TFOS__TRY(map(parameters, err));
@@ -78,7 +105,7 @@ enum tfos_status tfos__collective_parameters_map(struct tfos__collective_paramet
 {
     const struct tfos__collective_member *member = &parameters->roster->members[0];
     struct stat info;
-    parameters->size = head_size() + (size_t)parameters->count * sizeof(float);
+    parameters->size = whole_size(parameters);
     parameters->fd = tfos__collective_memory_reach(member->pid, fd, token);
     if (parameters->fd < 0 || fstat(parameters->fd, &info) != 0 ||
         (size_t)info.st_size != parameters->size)
@@ -92,6 +119,8 @@ void tfos__collective_parameters_clear(struct tfos__collective_parameters *param
         munmap(parameters->head, parameters->size);
     if (parameters->fd >= 0)
         close(parameters->fd);
+    tfos__free(parameters->piece);
+    tfos__free(parameters->marks);
     *parameters = (struct tfos__collective_parameters){.fd = -1};
 }
 
@@ -122,45 +151,96 @@ static void add(float *restrict values, const float *restrict data, int64_t coun
         values[i] += data[i];
 }
 
-/// Either adds `pushed` or fills `pulled`.
-static enum tfos_status move(struct tfos__collective_parameters *parameters, int64_t begin,
-                             const float *pushed, float *pulled, int64_t count,
-                             struct tfos_error *err)
+static pthread_mutex_t *mutex_of(const struct tfos__collective_parameters *parameters,
+                                 int64_t piece)
 {
-    int64_t size;
-    for (int64_t done = 0; done < count; done += size) {
-        int64_t at = begin + done;
-        pthread_mutex_t *mutex =
-            &parameters->head->locks[at / PIECE % TFOS__COLLECTIVE_PARAMETER_LOCKS];
-        size = PIECE - at % PIECE;
-        size = size < count - done ? size : count - done;
-        TFOS__TRY(lock(parameters, mutex, err));
-        if (pushed)
-            add(parameters->values + at, pushed + done, size);
-        else
-            memcpy(pulled + done, parameters->values + at, (size_t)size * sizeof(float));
-        pthread_mutex_unlock(mutex);
-    }
-    return TFOS_OK;
+    return &parameters->head->locks[piece % TFOS__COLLECTIVE_PARAMETER_LOCKS];
 }
 
 enum tfos_status tfos__collective_parameters_push(struct tfos__collective_parameters *parameters,
-                                                  int64_t begin, const float *data, int64_t count,
+                                                  const struct tfos__collective_piece *piece,
                                                   struct tfos_error *err)
 {
-    return move(parameters, begin, data, NULL, count, err);
+    float *values = parameters->values + piece->number * TFOS__COLLECTIVE_PIECE_SIZE;
+    uint32_t *versions = parameters->block_versions + piece->number * TFOS__COLLECTIVE_PIECE_BLOCKS;
+    const float *from = piece->values;
+    int64_t begin, count;
+    if (piece->block_count == 0)
+        return TFOS_OK;
+    TFOS__TRY(lock(parameters, mutex_of(parameters, piece->number), err));
+    uint32_t version = ++parameters->piece_versions[piece->number];
+    for (int64_t i = 0; i < piece->block_count; from += count) {
+        i = tfos__collective_piece_run(piece, i, &begin, &count);
+        add(values + begin, from, count);
+    }
+    bool is_whole = piece->block_count == tfos__collective_piece_block_limit(piece);
+    for (int64_t i = 0; i < piece->block_count; i++)
+        versions[is_whole ? i : piece->blocks[i]] = version;
+    pthread_mutex_unlock(mutex_of(parameters, piece->number));
+    return TFOS_OK;
+}
+
+/// Notes which blocks are newer than the mark. One that has not changed for 2^31 pushes may seem to
+/// be, which costs no more than its way.
+static void find_newer(struct tfos__collective_piece *piece, const uint32_t *versions,
+                       uint32_t mark)
+{
+    int64_t limit = tfos__collective_piece_block_limit(piece), found = 0;
+    int old = 0;
+    for (int64_t block = 0; block < limit; block++)
+        old |= (int32_t)(versions[block] - mark) <= 0;
+    piece->block_count = limit;
+    if (!old)
+        return;
+    for (int64_t block = 0; block < limit; block++) {
+        piece->blocks[found] = (uint16_t)block;
+        found += (int32_t)(versions[block] - mark) > 0;
+    }
+    piece->block_count = found;
 }
 
 enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parameters *parameters,
-                                                  int64_t begin, float *data, int64_t count,
+                                                  struct tfos__collective_piece *piece,
+                                                  uint32_t *marks, float *all,
                                                   struct tfos_error *err)
 {
-    return move(parameters, begin, NULL, data, count, err);
+    const float *values = parameters->values + piece->number * TFOS__COLLECTIVE_PIECE_SIZE;
+    uint32_t *mark = &marks[piece->number];
+    float *to = piece->values;
+    int64_t begin, count;
+    TFOS__TRY(lock(parameters, mutex_of(parameters, piece->number), err));
+    uint32_t version = parameters->piece_versions[piece->number];
+    if (version != *mark)
+        find_newer(piece,
+                   parameters->block_versions + piece->number * TFOS__COLLECTIVE_PIECE_BLOCKS,
+                   *mark);
+    for (int64_t i = 0; i < piece->block_count; to += count) {
+        i = tfos__collective_piece_run(piece, i, &begin, &count);
+        float *place = all ? all + piece->number * TFOS__COLLECTIVE_PIECE_SIZE + begin : to;
+        memcpy(place, values + begin, (size_t)count * sizeof(float));
+    }
+    *mark = version;
+    pthread_mutex_unlock(mutex_of(parameters, piece->number));
+    return TFOS_OK;
+}
+
+/// The most steps that another has pushed since `rank` pulled.
+static int64_t count_stale_steps(const struct tfos__collective_parameters *parameters, int rank)
+{
+    const struct tfos__collective_parameter_head *head = parameters->head;
+    int64_t most = 0;
+    for (int other = 0; other < parameters->roster->size; other++) {
+        int64_t steps = atomic_load(&head->clocks[other]) - atomic_load(&head->seen[rank][other]);
+        most = other != rank && steps > most ? steps : most;
+    }
+    return most;
 }
 
 void tfos__collective_parameters_leave(struct tfos__collective_parameters *parameters, int rank,
                                        int64_t steps)
 {
+    if (steps > 0)
+        atomic_fetch_add(&parameters->head->stale_steps[rank], count_stale_steps(parameters, rank));
     atomic_fetch_add(&parameters->head->clocks[rank], steps);
     set_seen(parameters->head, rank, false);
     tfos__collective_futex_wake(&parameters->head->ticket);

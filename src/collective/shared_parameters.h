@@ -15,6 +15,7 @@
 #include <tfos/status.h>
 
 #include "collective/failure.h"
+#include "collective/parameter_piece.h"
 #include "collective/roster.h"
 #include "collective/shared_segment.h"
 
@@ -28,20 +29,32 @@ struct tfos__collective_parameter_head {
     _Atomic int64_t seen[TFOS_COLLECTIVE_MAX_RANKS][TFOS_COLLECTIVE_MAX_RANKS];
     _Atomic int64_t awaits_rows_since_ms[TFOS_COLLECTIVE_MAX_RANKS]; ///< 0: it has its data
     _Atomic bool has_ended[TFOS_COLLECTIVE_MAX_RANKS];               ///< it takes no more steps
+    /// By rank, over its pushes with steps, the most steps that another pushed since the pull.
+    _Atomic int64_t stale_steps[TFOS_COLLECTIVE_MAX_RANKS];
     pthread_mutex_t locks[TFOS__COLLECTIVE_PARAMETER_LOCKS]; ///< of pieces of the values, in turn
 };
 
 struct tfos__collective_parameters {
     struct tfos__collective_parameter_head *head; ///< mapped; NULL: it is not
     float *values;
+    /// By block and by piece, the newest push that has changed it, counted by piece; under the
+    /// piece's lock. They may wrap: their differences count.
+    uint32_t *block_versions, *piece_versions;
+    struct tfos__collective_piece *piece; ///< owned; room for what this rank exchanges
+    uint32_t *marks;                      ///< owned; by piece, the version that this rank pulled
     int64_t count;
-    int64_t staleness; ///< steps that others may push between a rank's pull and its push
-    size_t size;       ///< bytes that are mapped
-    int fd;            ///< owned; -1: none
+    int64_t staleness;   ///< steps that others may push between a rank's pull and its push
+    int64_t stale_steps; ///< of this rank, as rank 0 has said; where there is no memory
+    size_t size;         ///< bytes that are mapped
+    int fd;              ///< owned; -1: none
     const struct tfos__collective_roster *roster; ///< borrowed, as is the failure
     struct tfos__collective_failure *failure;
     int64_t stall_timeout_ms;
 };
+
+/// Makes what a rank needs for itself; `count` has been set.
+enum tfos_status tfos__collective_parameters_alloc(struct tfos__collective_parameters *parameters,
+                                                   struct tfos_error *err);
 
 /// Makes the memory, with values of 0, and writes its token. The fields that are not the memory's
 /// are the caller's, and so they are for map().
@@ -53,15 +66,21 @@ enum tfos_status tfos__collective_parameters_init(struct tfos__collective_parame
 enum tfos_status tfos__collective_parameters_map(struct tfos__collective_parameters *parameters,
                                                  int fd, const char *token, struct tfos_error *err);
 
-/// Unmaps it. Parameters without memory, with the descriptor -1, are accepted.
+/// Unmaps it, and frees what is owned. Parameters without memory, with the descriptor -1, are
+/// accepted.
 void tfos__collective_parameters_clear(struct tfos__collective_parameters *parameters);
 
-/// Adds `data` to the values from `begin` on, or copies these. CLOSED when the group has failed.
+/// Adds the changes to the values. CLOSED when the group has failed.
 enum tfos_status tfos__collective_parameters_push(struct tfos__collective_parameters *parameters,
-                                                  int64_t begin, const float *data, int64_t count,
+                                                  const struct tfos__collective_piece *piece,
                                                   struct tfos_error *err);
+
+/// Notes in an initialized piece which blocks have changed since `marks`, a rank's versions by
+/// piece, at first 0, which it renews. Copies their values into the piece, or, if that is not NULL,
+/// to their places in `all` values. CLOSED when the group has failed.
 enum tfos_status tfos__collective_parameters_pull(struct tfos__collective_parameters *parameters,
-                                                  int64_t begin, float *data, int64_t count,
+                                                  struct tfos__collective_piece *piece,
+                                                  uint32_t *marks, float *all,
                                                   struct tfos_error *err);
 
 /// What `rank` has done in `steps` steps since its pull is pushed.

@@ -8,7 +8,7 @@
 
 static int64_t waiting_us(const struct tfos__collective_step_clock *clock, int64_t now_us)
 {
-    int64_t since_us = now_us - clock->wanted_us - clock->least_us;
+    int64_t since_us = now_us - clock->wanted_us - (clock->is_asking ? 0 : clock->least_us);
     return clock->wanted_us > 0 && since_us > 0 ? since_us : 0;
 }
 
@@ -16,6 +16,7 @@ static void begin_or_end(struct tfos__collective_step_clock *clock, bool is_runn
 {
     clock->waited_us += waiting_us(clock, now_us); // for data of which there is no more
     clock->is_running = is_running;
+    clock->is_asking = false;
     clock->wanted_us = is_running ? now_us : 0;
     clock->operated_us = 0;
 }
@@ -25,6 +26,10 @@ static void take_data(struct tfos__collective_step_clock *clock, int64_t now_us)
     int64_t since_us =
         clock->wanted_us > clock->operated_us ? clock->wanted_us : clock->operated_us;
     clock->data_count++;
+    if (clock->is_asking) {
+        begin_or_end(clock, false, now_us);
+        return;
+    }
     clock->wanted_us = 0;
     if (!clock->is_running || since_us == 0)
         return; // the caller had the data before
@@ -47,6 +52,10 @@ void tfos__collective_step_clock_mark(struct tfos__collective_step_clock *clock,
         break;
     case TFOS_COLLECTIVE_STEP_GRADIENTS:
         clock->reduced_count++;
+        break;
+    case TFOS_COLLECTIVE_STEP_WANTS_DATA:
+        begin_or_end(clock, true, now_us);
+        clock->is_asking = true;
         break;
     }
 }

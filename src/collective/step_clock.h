@@ -11,6 +11,7 @@
 /// All zero: no step has begun. The group's mutex guards it.
 struct tfos__collective_step_clock {
     bool is_running;       ///< a call that takes steps is under way
+    bool is_asking;        ///< `wanted_us` is when a step asked for data, without any dispatch
     int64_t wanted_us;     ///< since when a step wants data; 0: it has it
     int64_t operated_us;   ///< when the last operation of the call ended; 0: there was none
     int64_t data_count;    ///< steps that have had their data

@@ -36,12 +36,15 @@ struct message {
     size_t size;
 };
 
-/// A scalar and where the driver's message has it.
+/// A scalar and where the driver's message has it. TensorBoard makes a group of what has the same
+/// name before the slash, and shows twelve of a group.
 struct scalar {
     const char *tag;
     const char *key;
     double unit;
 };
+
+#define FEED_COUNT 6 // of the scalars, the first, are about rows that are fed
 
 static const struct scalar scalars_of_a_run[] = {
     {"tfos/rows_per_second", "rows_per_second", 1},
@@ -49,12 +52,15 @@ static const struct scalar scalars_of_a_run[] = {
     {"tfos/ring_fill", "ring_fill", 1},
     {"tfos/spark_wait", "reader_wait", 1},
     {"tfos/trainer_wait", "writer_wait", 1},
-    {"tfos/rows", "rows", 1},       // of the cluster only
-    {"tfos/step_ms", "step_ms", 1}, // and what follows, of nodes only
-    {"tfos/step_compute_ms", "step_compute_ms", 1},
-    {"tfos/step_exchange_ms", "step_exchange_ms", 1},
-    {"tfos/step_wait_ms", "step_wait_ms", 1},
-    {"tfos/step_data_ms", "step_data_ms", 1},
+    {"tfos/rows", "rows", 1}, // of the cluster only, and what follows of nodes only
+    {"tfos_step/total_ms", "step_ms", 1},
+    {"tfos_step/compute_ms", "step_compute_ms", 1},
+    {"tfos_step/exchange_ms", "step_exchange_ms", 1},
+    {"tfos_step/wait_ms", "step_wait_ms", 1},
+    {"tfos_step/data_ms", "step_data_ms", 1},
+    {"tfos_async/steps_pushed", "steps_pushed", 1},
+    {"tfos_async/steps_behind", "steps_behind", 1},
+    {"tfos_async/staleness", "staleness", 1},
 };
 
 static void put(struct message *message, const void *data, size_t size)
@@ -114,10 +120,11 @@ static void begin_event(struct message *event)
 }
 
 /// The event that has the scalars which `figures` knows; false when there are none.
-static bool make_points(const json_t *figures, int64_t step, struct message *event)
+static bool make_points(const json_t *figures, bool is_fed, int64_t step, struct message *event)
 {
     struct message summary = {.size = 0};
-    for (size_t i = 0; i < sizeof(scalars_of_a_run) / sizeof(*scalars_of_a_run); i++) {
+    for (size_t i = is_fed ? 0 : FEED_COUNT;
+         i < sizeof(scalars_of_a_run) / sizeof(*scalars_of_a_run); i++) {
         const struct scalar *scalar = &scalars_of_a_run[i];
         const json_t *number = json_object_get(figures, scalar->key);
         struct message value = {.size = 0};
@@ -186,10 +193,11 @@ static enum tfos_status make_folders(char *path, struct tfos_error *err)
 
 /// Appends a point to the run `name` below ours; NULL: to ours.
 static enum tfos_status write_run(const struct tfos__node_event_writer *writer, const char *name,
-                                  const json_t *figures, int64_t step, struct tfos_error *err)
+                                  const json_t *figures, bool is_fed, int64_t step,
+                                  struct tfos_error *err)
 {
     struct message event;
-    if (!make_points(figures, step, &event))
+    if (!make_points(figures, is_fed, step, &event))
         return TFOS_OK;
     char *path = tfos__format("%s/" RUN "/%s%sevents.out.tfevents.%lld.%s.%d.tfos",
                               writer->log_directory, name ? name : "", name ? "/" : "",
@@ -210,12 +218,16 @@ enum tfos_status tfos__node_event_writer_write(const struct tfos__node_event_wri
                                                const json_t *figures, struct tfos_error *err)
 {
     int64_t step = tfos__json_int_or(figures, "uptime_s", 0);
+    const json_t *progress = json_object_get(figures, "progress");
+    // A cluster that reads by itself would have zeros.
+    bool is_fed = tfos__json_bool_or(progress, "feeding", false) ||
+                  tfos__json_int_or(progress, "rows", 0) > 0;
     const char *name;
     json_t *rates;
-    TFOS__TRY(write_run(writer, NULL, json_object_get(figures, "progress"), step, err));
+    TFOS__TRY(write_run(writer, NULL, progress, is_fed, step, err));
     json_object_foreach(json_object_get(figures, "nodes"), name, rates)
     {
-        TFOS__TRY(write_run(writer, name, rates, step, err));
+        TFOS__TRY(write_run(writer, name, rates, is_fed, step, err));
     }
     return TFOS_OK;
 }

@@ -206,7 +206,9 @@ static void take_report(struct tfos__node *node, const json_t *message)
 
 static void take_steps(struct tfos__node *node, const json_t *message)
 {
-    static const char *const names[] = {"at_us", "count", "data_us", "exchange_us", "wait_us"};
+    static const char *const names[] = {"at_us",       "count",       "data_us",
+                                        "exchange_us", "wait_us",     "pushed_steps",
+                                        "push_count",  "stale_steps", "staleness"};
     const json_t *figures = json_object_get(message, "figures");
     if (!json_is_object(figures))
         return;

@@ -166,6 +166,10 @@ static void add_figures(int64_t number, struct tfos_collective_figures *sum)
     sum->duration_us += figures.duration_us;
     sum->wait_us += figures.wait_us;
     sum->step_count += figures.step_count;
+    sum->pushed_steps += figures.pushed_steps;
+    sum->push_count += figures.push_count;
+    sum->stale_steps += figures.stale_steps;
+    sum->staleness = figures.staleness > 0 ? figures.staleness : sum->staleness;
     if (figures.data_us >= 0)
         sum->data_us = figures.data_us + (sum->data_us > 0 ? sum->data_us : 0);
 }
@@ -178,9 +182,11 @@ json_t *tfos__trainer_collective_steps(const struct tfos_trainer *trainer)
         add_figures(group->number, &sum);
     if (sum.step_count == 0)
         return NULL;
-    return json_pack("{s:s, s:{s:I, s:I, s:I, s:I, s:I}}", "type", "steps", "figures", "at_us",
-                     (json_int_t)tfos__now_us(), "count", (json_int_t)sum.step_count, "data_us",
-                     (json_int_t)sum.data_us, "exchange_us",
+    return json_pack("{s:s, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}}", "type", "steps",
+                     "figures", "at_us", (json_int_t)tfos__now_us(), "count",
+                     (json_int_t)sum.step_count, "data_us", (json_int_t)sum.data_us, "exchange_us",
                      (json_int_t)(sum.duration_us - sum.wait_us), "wait_us",
-                     (json_int_t)sum.wait_us);
+                     (json_int_t)sum.wait_us, "pushed_steps", (json_int_t)sum.pushed_steps,
+                     "push_count", (json_int_t)sum.push_count, "stale_steps",
+                     (json_int_t)sum.stale_steps, "staleness", (json_int_t)sum.staleness);
 }

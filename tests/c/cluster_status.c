@@ -146,10 +146,12 @@ static double ms_of(const json_t *node, const char *key)
 
 static void say_steps(struct tfos__channel *node, int second, int wait_us, int data_us)
 {
-    say(node,
-        json_pack("{s:s, s:b, s:{s:i, s:i, s:i, s:i, s:i}}", "type", "heartbeat", "figures", 1,
-                  "steps", "at_us", 1 + second * 1000000, "count", 10 * second, "data_us",
-                  second * data_us, "exchange_us", second * 100000, "wait_us", second * wait_us));
+    int pushes = second * (wait_us > 0 ? 5 : 2); // who waits is ahead
+    say(node, json_pack("{s:s, s:b, s:{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}}", "type",
+                        "heartbeat", "figures", 1, "steps", "at_us", 1 + second * 1000000, "count",
+                        10 * second, "data_us", second * data_us, "exchange_us", second * 100000,
+                        "wait_us", second * wait_us, "pushed_steps", 2 * pushes, "push_count",
+                        pushes, "stale_steps", pushes * 3, "staleness", 64));
 }
 
 static void steps_are_split_and_a_straggler_is_named(void **state)
@@ -172,6 +174,11 @@ static void steps_are_split_and_a_straggler_is_named(void **state)
     assert_true(ms_of(first, "step_ms") == 100 && ms_of(first, "step_wait_ms") == 50);
     assert_true(ms_of(first, "step_exchange_ms") == 10 && ms_of(first, "step_data_ms") == 0);
     assert_true(ms_of(first, "step_compute_ms") == 40 && ms_of(late, "step_data_ms") == 45);
+    assert_int_equal(number_of(late, "steps_pushed"), 8);
+    assert_int_equal(number_of(late, "steps_behind"), 12);
+    assert_int_equal(number_of(first, "steps_behind"), 0);
+    assert_true(ms_of(late, "staleness") == 3);
+    assert_int_equal(number_of(late, "staleness_limit"), 64);
     const json_t *straggler = json_object_get(json_object_get(status, "progress"), "straggler");
     assert_string_equal(text_of(straggler, "node"), "worker:1");
     assert_string_equal(text_of(straggler, "cause"), "data");

@@ -77,6 +77,26 @@ static void only_the_last_seconds_count(void **state)
     assert_near(split.data, 0.5);
 }
 
+static void who_has_taken_its_last_step_is_left_out(void **state)
+{
+    (void)state;
+    struct tfos__cluster_step_progress progress = {0};
+    struct tfos__cluster_step_sample sample = {.at_us = 5, .staleness = 64};
+    for (int second = 0; second < 4; second++) {
+        sample.push_count += 5;
+        sample.pushed_steps += 20;
+        sample.stale_steps += 15;
+        live(&progress, &sample, (struct habit){20, 0, 0, 0}, 1);
+    }
+    struct tfos__cluster_step_split split =
+        tfos__cluster_step_progress_split(&progress, sample.at_us / 1000);
+    assert_true(split.staleness == 64 && split.pushed_steps == 80);
+    assert_near(split.stale_steps, 3);
+    sample.staleness = 0; // it waits for the others
+    live(&progress, &sample, (struct habit){0, 0, 0, SECOND_US}, 1);
+    assert_false(tfos__cluster_step_progress_split(&progress, sample.at_us / 1000).is_known);
+}
+
 static void long_steps_are_told_from_some_of_them(void **state)
 {
     (void)state;
@@ -158,6 +178,7 @@ static const struct CMUnitTest cases[] = {
     cmocka_unit_test(nothing_is_known_of_one_moment),
     cmocka_unit_test(a_step_is_split),
     cmocka_unit_test(only_the_last_seconds_count),
+    cmocka_unit_test(who_has_taken_its_last_step_is_left_out),
     cmocka_unit_test(long_steps_are_told_from_some_of_them),
     cmocka_unit_test(counters_that_begin_anew_are_another_trainer_s),
     cmocka_unit_test(a_program_may_not_tell_when_it_has_data),

@@ -99,6 +99,39 @@ static void s46_parameters_have_the_changes_of_all_ranks(void **state)
     play(SHARED, 1, play_sums);
 }
 
+/// Each rank changes some rows, and all have all of that at the end.
+static void play_rows(struct player *player)
+{
+    enum { ROUNDS = 8, ROWS = 6, WIDTH = 40, STRIDE = 37003 };
+    int size = player->scene->size;
+    open_parameters(player);
+    for (int round = 0; round < ROUNDS; round++) {
+        expect_done(player, pull(player, 1));
+        for (int row = 0; row < ROWS; row++) {
+            int at = ((round * size + player->rank) * ROWS + row) * STRIDE % (COUNT - WIDTH + 1);
+            for (int i = 0; i < WIDTH; i++)
+                values[at + i] += (float)(size * (row + 1));
+        }
+        values[COUNT - 1] += (float)size;
+        expect_done(player, push(player, 1));
+    }
+    expect_done(player, finish(player));
+    for (int turn = 0; turn < ROUNDS * size; turn++) {
+        for (int row = 0; row < ROWS; row++)
+            for (int i = 0; i < WIDTH; i++)
+                values[(turn * ROWS + row) * STRIDE % (COUNT - WIDTH + 1) + i] -= (float)(row + 1);
+        values[COUNT - 1] -= 1;
+    }
+    expect(player, are(1));
+}
+
+static void s46_rows_that_change_are_exchanged(void **state)
+{
+    (void)state;
+    for (enum way way = SHARED; way < WAYS; way++)
+        play(way, 3, play_rows);
+}
+
 // ---- the bound
 
 static void await_exactly(struct player *player, int mark, int value)
@@ -137,7 +170,21 @@ static void play_bound(struct player *player)
                 expect_done(player, push(player, 1));
         }
     }
+    struct tfos_collective_figures figures;
+    tfos_collective_get_figures(player->group, &figures);
+    int pushes = player->rank == 0 ? ROUNDS * (STALENESS + 1) : ROUNDS;
+    expect(player, figures.push_count == pushes && figures.pushed_steps == pushes);
+    // Rank 1 pushed what was as stale as it may be, but for a push under way, and on another host
+    // does not know of its last one; rank 0 pushed what was hardly stale.
+    expect(player,
+           figures.staleness == STALENESS &&
+               (player->rank == 0 ? figures.stale_steps <= ROUNDS
+                                  : figures.stale_steps <= ROUNDS * STALENESS &&
+                                        figures.stale_steps >= (ROUNDS - 1) * (STALENESS - 1)));
+    expect(player, figures.duration_us >= figures.wait_us && figures.wait_us >= 0);
     expect_done(player, finish(player));
+    tfos_collective_get_figures(player->group, &figures);
+    expect(player, figures.staleness == 0 && figures.push_count == 0);
 }
 
 static void s46_a_fast_rank_is_ahead_by_the_staleness_and_no_more(void **state)
@@ -236,6 +283,7 @@ static void s46_a_rank_that_takes_no_step_is_named(void **state)
 /// later.
 static void play_starving(struct player *player)
 {
+    struct tfos_collective_figures figures;
     open_parameters(player);
     if (player->rank == 1) {
         expect_done(player, pull(player, 1));
@@ -243,6 +291,8 @@ static void play_starving(struct player *player)
         atomic_fetch_add(&player->board->marks[HOLDING], 1);
         await_mark(player, BEGUN, 2 * (STALENESS + 1));
         expect_done(player, tfos_collective_await_rows(player->group, "rows", false, &player->err));
+        tfos_collective_get_figures(player->group, &figures);
+        expect(player, figures.step_count == 1 && figures.data_us > 100000);
         expect_done(player, push(player, 1));
     } else {
         await_mark(player, HOLDING, 1);
@@ -304,6 +354,7 @@ static void s46_calls_that_do_not_fit_are_refused(void **state)
 
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(s46_parameters_have_the_changes_of_all_ranks),
+    cmocka_unit_test(s46_rows_that_change_are_exchanged),
     cmocka_unit_test(s46_a_fast_rank_is_ahead_by_the_staleness_and_no_more),
     cmocka_unit_test(s46_a_rank_that_dies_between_steps_is_named),
     cmocka_unit_test(s46_a_rank_that_takes_no_step_is_named),

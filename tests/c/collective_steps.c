@@ -61,6 +61,24 @@ static void waits_for_data_add_up(void **state)
     assert_int_equal(waited(&scale), 70 * MS);
 }
 
+static void what_a_step_asks_for_is_waited_for_from_then_on(void **state)
+{
+    (void)state;
+    struct scale scale = {.now_us = 5};
+    for (int step = 0; step < 10; step++) { // also the least such time is a wait
+        mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEP_WANTS_DATA);
+        mark_after(&scale, 5 * MS, TFOS_COLLECTIVE_STEP_HAS_DATA);
+    }
+    assert_int_equal(tfos__collective_step_clock_count(&scale.clock), 10);
+    assert_int_equal(waited(&scale), 50 * MS);
+    mark_after(&scale, 8 * MS, TFOS_COLLECTIVE_STEP_WANTS_DATA);
+    scale.now_us += 2 * MS;
+    assert_int_equal(waited(&scale), 52 * MS);
+    mark_after(&scale, 1 * MS, TFOS_COLLECTIVE_STEPS_END); // there is no more
+    scale.now_us += 1000 * MS;
+    assert_int_equal(waited(&scale), 53 * MS);
+}
+
 static void steps_of_one_call_wait_from_the_exchange_on(void **state)
 {
     (void)state;
@@ -138,6 +156,7 @@ static void s46_waits_are_told_while_they_last(void **state)
 static const struct CMUnitTest cases[] = {
     cmocka_unit_test(dispatch_is_no_wait),
     cmocka_unit_test(waits_for_data_add_up),
+    cmocka_unit_test(what_a_step_asks_for_is_waited_for_from_then_on),
     cmocka_unit_test(steps_of_one_call_wait_from_the_exchange_on),
     cmocka_unit_test(programs_without_marks_are_counted_by_gradients),
     cmocka_unit_test(s46_waits_are_told_while_they_last),
