@@ -48,12 +48,22 @@ class OutputSpec(NamedTuple):
     rank: Optional[int]  #: None: not known
 
 
+class Graph(NamedTuple):
+    """A signature as TensorFlow's C library finds it: names of the graph's tensors."""
+
+    path: str
+    tags: List[str]
+    inputs: Dict[str, str]
+    outputs: Dict[str, str]
+
+
 class Model(NamedTuple):
     """A model that can be called with tensors by name."""
 
     inputs: Dict[str, InputSpec]
     outputs: Dict[str, OutputSpec]
     call: Callable[[Dict[str, Any]], Dict[str, Any]]
+    graph: Optional[Graph] = None  #: None: it runs in Python only
 
 
 def import_tensorflow(num_gpus: Optional[int]) -> Any:
@@ -149,7 +159,8 @@ def graphs_of(tf: Any, path: str) -> List[Any]:
 
 def _load_saved_model(tf: Any, path: str, request: ModelRequest) -> Model:
     try:
-        tag_sets = [sorted(graph.meta_info_def.tags) for graph in graphs_of(tf, path)]
+        graphs = {tuple(sorted(graph.meta_info_def.tags)): graph for graph in graphs_of(tf, path)}
+        tag_sets = [list(tags) for tags in graphs]
     except Exception as error:  # protobuf's own classes differ between its versions
         raise ValueError(f"{path!r} is no SavedModel: its saved_model.pb cannot be read: {error}") from error
     tags = None if request.tag_set is None else sorted(filter(None, map(str.strip, request.tag_set.split(","))))
@@ -166,7 +177,8 @@ def _load_saved_model(tf: Any, path: str, request: ModelRequest) -> Model:
                 return _graph_model(tf, graph, request)
     if key not in signatures:
         raise ValueError(f"signature_def_key: the SavedModel in {path!r} has no signature {key!r}; it has {_listed(list(signatures)) or 'none'}")
-    return _signature_model(tf, loaded, signatures[key], request)
+    model = _signature_model(tf, loaded, signatures[key], request)
+    return model._replace(graph=_graph_of(path, graphs[tuple(tags or tag_sets[0])], key))
 
 
 def _signature_model(tf: Any, loaded: Any, function: Any, request: ModelRequest) -> Model:
@@ -181,6 +193,17 @@ def _signature_model(tf: Any, loaded: Any, function: Any, request: ModelRequest)
         return function(**given)
 
     return Model(inputs, outputs, call)
+
+
+def _graph_of(path: str, graph: Any, key: str) -> Optional[Graph]:
+    """The signature's tensors; None where parts of the graph lie on the machines that trained it, which Python's loader changes."""
+    definition = graph.graph_def
+    nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+    if key not in graph.signature_def or any("/job:" in node.device for node in nodes):
+        return None
+    signature = graph.signature_def[key]
+    ends = [{name: info.name for name, info in infos.items()} for infos in (signature.inputs, signature.outputs)]
+    return Graph(path, list(graph.meta_info_def.tags), *ends)
 
 
 def _inputs_of(function: Any, request: ModelRequest) -> Dict[str, InputSpec]:
