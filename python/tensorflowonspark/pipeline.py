@@ -204,8 +204,9 @@ class TFModel(Model, _Stage, HasInputMapping, HasOutputMapping, HasBatchSize, Ha
     names, behind the columns that ``keep`` names. ``input_mapping`` (``{column: tensor}``) names the inputs; no other column is read. A mapping that is
     empty takes every tensor under its own name. Rows are flat arrays in Spark: they get the shape that the signature says.
 
-    The model is the SavedModel or ``.keras`` file at ``export_dir``, else at ``model_dir``, which all executors must see. Each Python worker of Spark's
-    loads it once, with the rows of its first task, and anew when another has been written there. Without a ``signature_def_key``, and of a checkpoint of
+    The model is the SavedModel or ``.keras`` file at ``export_dir``, else at ``model_dir``, which all executors must see. A SavedModel runs in the
+    executors' JVMs where that is possible, and else, as other models, in Python workers. Each executor, or worker, loads it once, with the rows of its
+    first task, and anew when another has been written there. Without a ``signature_def_key``, and of a checkpoint of
     TensorFlow 1 in ``model_dir``, the tensors may also be ones of the graph.
 
     Args:

@@ -92,12 +92,12 @@ static enum tfos_status enter_lists(struct flat *flat, const struct ArrowArray *
         longest = size > longest ? size : longest;
     }
     if (flat->count > 0 && shortest != longest)
-        return tfos__fail(err, TFOS_INVALID,
-                          "model: column '%s' has lists of %lld to %lld values in one batch, and "
-                          "input '%s' takes rows of one shape: pad them, or export a signature with "
-                          "a RaggedTensorSpec",
-                          flat->input->column, (long long)shortest, (long long)longest,
-                          flat->input->name);
+        return tfos__fail(
+            err, TFOS_INVALID,
+            "model: column '%s' has lists of %lld to %lld values in one batch, and "
+            "input '%s' takes rows of one shape: pad them, or export a signature with "
+            "a RaggedTensorSpec",
+            flat->input->column, (long long)shortest, (long long)longest, flat->input->name);
     TFOS__TRY(push_size(flat, longest, err));
     if (flat->count > 0) {
         struct tfos__arrow_span span =
@@ -353,8 +353,7 @@ enum tfos_status tfos__model_input_make(const struct tfos__model_input *input,
     struct TF_Tensor *tensor = NULL;
     struct flat flat = {.input = input, .first = array->offset, .count = array->length, .rank = 1};
     flat.shape[0] = array->length;
-    enum tfos_status status =
-        flatten(&flat, schema->children[place], array->children[place], err);
+    enum tfos_status status = flatten(&flat, schema->children[place], array->children[place], err);
     if (status == TFOS_OK)
         status = take_shape(&flat, err);
     if (status == TFOS_OK && input->type->kind == TFOS__ARROW_BINARY)

@@ -66,8 +66,9 @@ static enum tfos_status take_input(struct tfos_model_call *call, int place,
     struct tfos__model_input *own = &call->inputs[place];
     own->rank = input->rank;
     if (input->rank == 0 || input->rank > TFOS_MODEL_MAX_RANK)
-        return tfos__fail(err, TFOS_INVALID, "model: input '%s' has %d dimensions: rows need 1 to %d",
-                          input->name, input->rank, TFOS_MODEL_MAX_RANK);
+        return tfos__fail(err, TFOS_INVALID,
+                          "model: input '%s' has %d dimensions: rows need 1 to %d", input->name,
+                          input->rank, TFOS_MODEL_MAX_RANK);
     for (int i = 0; i < input->rank; i++)
         own->shape[i] = input->shape[i];
     TFOS__TRY(copy_names(input->name, input->column, &own->name, &own->column, err));

@@ -40,7 +40,7 @@ bool tfos__model_is_same(const struct tfos__arrow_type *from, const struct tfos_
     do {                                                                                           \
         const type *source = values;                                                               \
         for (int64_t i = 0; i < count; i++)                                                        \
-            numbers->member[i] = source[first + i];                                                \
+            numbers->member[i] = (__typeof__(numbers->member[0]))source[first + i];                \
     } while (0)
 
 static void load(const struct tfos__arrow_type *from, const void *values, int64_t first,

@@ -83,12 +83,18 @@ enum tfos_status tfos__model_tensorflow_load(const char *folder,
 const struct tfos__model_type *tfos__model_type_of(int code)
 {
     static const struct tfos__model_type types[] = {
-        {1, "float32", TFOS__ARROW_FLOAT, 32}, {2, "float64", TFOS__ARROW_FLOAT, 64},
-        {3, "int32", TFOS__ARROW_INT, 32},     {4, "uint8", TFOS__ARROW_UINT, 8},
-        {5, "int16", TFOS__ARROW_INT, 16},     {6, "int8", TFOS__ARROW_INT, 8},
-        {9, "int64", TFOS__ARROW_INT, 64},     {10, "bool", TFOS__ARROW_BOOL, 8},
-        {17, "uint16", TFOS__ARROW_UINT, 16},  {22, "uint32", TFOS__ARROW_UINT, 32},
-        {23, "uint64", TFOS__ARROW_UINT, 64},  {TFOS__MODEL_TF_STRING, "string", TFOS__ARROW_BINARY, 0},
+        {1, "float32", TFOS__ARROW_FLOAT, 32},
+        {2, "float64", TFOS__ARROW_FLOAT, 64},
+        {3, "int32", TFOS__ARROW_INT, 32},
+        {4, "uint8", TFOS__ARROW_UINT, 8},
+        {5, "int16", TFOS__ARROW_INT, 16},
+        {6, "int8", TFOS__ARROW_INT, 8},
+        {9, "int64", TFOS__ARROW_INT, 64},
+        {10, "bool", TFOS__ARROW_BOOL, 8},
+        {17, "uint16", TFOS__ARROW_UINT, 16},
+        {22, "uint32", TFOS__ARROW_UINT, 32},
+        {23, "uint64", TFOS__ARROW_UINT, 64},
+        {TFOS__MODEL_TF_STRING, "string", TFOS__ARROW_BINARY, 0},
     };
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (types[i].code == code)

@@ -25,9 +25,9 @@ struct tfos__model_tensor {
     int index;
 };
 
-#define TFOS__MODEL_TF_STRING 7      ///< its code in TF_DataType
-#define TFOS__MODEL_STRING_SIZE 24   ///< bytes of a TF_TString
-#define TFOS__MODEL_ALIGNMENT 64     ///< of a tensor's memory, at least
+#define TFOS__MODEL_TF_STRING 7    ///< its code in TF_DataType
+#define TFOS__MODEL_STRING_SIZE 24 ///< bytes of a TF_TString
+#define TFOS__MODEL_ALIGNMENT 64   ///< of a tensor's memory, at least
 
 /// X(result, name without TF_, parameters)
 #define TFOS__MODEL_FUNCTIONS(X)                                                                   \

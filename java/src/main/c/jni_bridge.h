@@ -4,11 +4,11 @@
 #ifndef TFOS_JNI_BRIDGE_H
 #define TFOS_JNI_BRIDGE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/record.h>
 #include <tfos/result_rows.h>
-#include <jansson.h>
 #include <jni.h>
 
 /// Begins the definition of native method `name` of org.tfos.`class`.

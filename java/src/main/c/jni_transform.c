@@ -122,8 +122,7 @@ TFOS__NATIVE(jlong, TransformNative, nextRows, jlong handle, jbyteArray buffer)
     struct transform *transform = tfos__jni_pointer(handle);
     struct tfos_error err = {0};
     int64_t size = 0;
-    enum tfos_status status =
-        tfos__jni_write_rows(env, transform->results, buffer, 0, &size, &err);
+    enum tfos_status status = tfos__jni_write_rows(env, transform->results, buffer, 0, &size, &err);
 
     tfos__jni_check(env, status, &err);
     return status == TFOS_OK ? size : status == TFOS_AGAIN ? -size : -1;
@@ -131,10 +130,11 @@ TFOS__NATIVE(jlong, TransformNative, nextRows, jlong handle, jbyteArray buffer)
 
 // ---- models
 
-TFOS__NATIVE(jlong, TransformNative, load, jbyteArray tensorflow, jbyteArray path,
-             jbyteArray tags, jint threads)
+TFOS__NATIVE(jlong, TransformNative, load, jbyteArray tensorflow, jbyteArray path, jbyteArray tags,
+             jint threads)
 {
-    char *folder = tfos__jni_text(env, tensorflow), *place = folder ? tfos__jni_text(env, path) : NULL;
+    char *folder = tfos__jni_text(env, tensorflow),
+         *place = folder ? tfos__jni_text(env, path) : NULL;
     json_t *list = place ? tfos__jni_json(env, tags, "the tags of a model") : NULL;
     size_t count = json_array_size(list);
     const char **texts = list ? tfos__jni_alloc(env, (count + 1) * sizeof(*texts), "tags") : NULL;
@@ -164,8 +164,8 @@ TFOS__NATIVE(void, TransformNative, unload, jlong handle)
 /// The inputs and outputs of a call, as JSON has them.
 struct signature {
     size_t input_count, output_count;
-    struct tfos_model_input *inputs;   ///< owned
-    struct tfos_model_output *outputs; ///< owned
+    struct tfos_model_input *inputs;        ///< owned
+    struct tfos_model_output *outputs;      ///< owned
     int64_t (*shapes)[TFOS_MODEL_MAX_RANK]; ///< owned; of the inputs
 };
 
@@ -197,8 +197,8 @@ static enum tfos_status read_signature(const json_t *inputs, const json_t *outpu
     if (!signature->inputs || !signature->shapes || !signature->outputs)
         return refuse(err, TFOS_NO_MEMORY, "no memory for a signature");
     for (size_t i = 0; is_whole && i < signature->input_count; i++)
-        is_whole = read_input(json_array_get(inputs, i), &signature->inputs[i],
-                              signature->shapes[i]);
+        is_whole =
+            read_input(json_array_get(inputs, i), &signature->inputs[i], signature->shapes[i]);
     for (size_t i = 0; is_whole && i < signature->output_count; i++) {
         struct tfos_model_output *output = &signature->outputs[i];
         is_whole = json_unpack(json_array_get(outputs, i), "{s:s, s:s, s:s, s:i}", "name",
