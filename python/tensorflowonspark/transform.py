@@ -8,12 +8,15 @@ or its inputs, Spark's Python workers load it and call it on Arrow batches.
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _tfos, frames, jobs
 from .failures import sendable, text_of
 from .saved_models import ModelRequest, import_tensorflow, open_model
 from .sessions import spark_of
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["transform"]
 
@@ -51,9 +54,10 @@ def transform(frame: Any, request: ModelRequest, batch_size: int, input_mapping:
     named = sorted(output_mapping.items()) or [(name, name) for name in sorted(signature["outputs"])]
     request = request._replace(inputs=tuple(tensor for _, tensor in inputs), outputs=tuple(tensor for tensor, _ in named))
     _check_clashes(kept, [column for _, column in named])
-    if native and _goes_by_jvm(frame, [column for column, _ in inputs]):
+    source = _source(frame, native) if native and _goes_by_jvm(frame, [column for column, _ in inputs]) else None
+    if source is not None:
         outputs = [_Output(tensor, column, *signature["outputs"][tensor]) for tensor, column in named]
-        return _by_jvm(frame, native, batch_size, inputs, outputs, kept)
+        return _by_jvm(frame, native, source, batch_size, inputs, outputs, kept)
     needed = list(dict.fromkeys([*(column for column, _ in inputs), *kept]))
     # mapInArrow() takes names with dots and backticks apart.
     plain = frames.select(frame, needed).toDF(*(f"c{i}" for i in range(len(needed))))
@@ -114,6 +118,21 @@ def _goes_by_jvm(frame: Any, columns: List[str]) -> bool:
     return True
 
 
+def _source(frame: Any, native: Dict[str, Any]) -> Any:
+    """Where executors load the model from; None where TensorFlow reads a file system that Hadoop does not know."""
+    from py4j.protocol import Py4JJavaError
+
+    session = frame.sparkSession
+    sc = session.sparkContext
+    threads = int(sc.getConf().get("spark.task.cpus", "1"))
+    try:
+        return sc._jvm.org.tfos.ModelSource(session._jsparkSession.sqlContext(), native["path"], native["is_local"], json.dumps(native["tags"]),
+                                            threads, sc.pythonExec)
+    except Py4JJavaError as error:
+        logger.warning("%s is read by Python workers, which is slower: %s", native["path"], str(error.java_exception))
+        return None
+
+
 def _input_columns(frame: Any, names: List[str]) -> List[Any]:
     """The columns, decimals as the nearest doubles."""
     from pyspark.sql import functions
@@ -130,11 +149,11 @@ def _input_columns(frame: Any, names: List[str]) -> List[Any]:
     return columns
 
 
-def _by_jvm(frame: Any, native: Dict[str, Any], batch_size: int, inputs: List[Tuple[str, str]], outputs: List[_Output], kept: List[str]) -> Any:
+def _by_jvm(frame: Any, native: Dict[str, Any], source: Any, batch_size: int, inputs: List[Tuple[str, str]], outputs: List[_Output],
+            kept: List[str]) -> Any:
     from pyspark.sql import DataFrame, functions, types
 
     session = frame.sparkSession
-    sc = session.sparkContext
     columns = _input_columns(frame, [column for column, _ in inputs])
     plan = fed = frame.select(*columns)
     if kept:
@@ -146,11 +165,9 @@ def _by_jvm(frame: Any, native: Dict[str, Any], batch_size: int, inputs: List[Tu
         "inputs": [{"name": tensor, "column": column, **native["inputs"][tensor]} for column, tensor in inputs],
         "outputs": [{"name": output.tensor, "column": output.column, **native["outputs"][output.tensor]} for output in outputs],
     }
-    context = session._jsparkSession.sqlContext()
-    source = sc._jvm.org.tfos.ModelSource(context, native["path"], native["is_local"], json.dumps(native["tags"]),
-                                          int(sc.getConf().get("spark.task.cpus", "1")), sc.pythonExec)
-    relation = sc._jvm.org.tfos.TransformRelation(context, plan._jdf.queryExecution(), bool(kept), source, json.dumps(signature), results, batch_size,
-                                                  f"transform by {native['path']}")
+    relation = session.sparkContext._jvm.org.tfos.TransformRelation(
+        session._jsparkSession.sqlContext(), plan._jdf.queryExecution(), bool(kept), source, json.dumps(signature), results, batch_size,
+        f"transform by {native['path']}")
     return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)
 
 

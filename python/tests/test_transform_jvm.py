@@ -75,7 +75,7 @@ def test_a_model_behind_a_uri_is_copied_for_the_time_of_loading(spark, model, mo
     from tensorflowonspark import transform
 
     look_at = transform._look_at
-    spark.sparkContext._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.models.link./", f"file://{os.path.dirname(model)}")
+    spark.sparkContext._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.models.link./good", f"file://{model}")
 
     def behind_a_uri(frame, request):
         answer = look_at(frame, request)
@@ -87,3 +87,19 @@ def test_a_model_behind_a_uri_is_copied_for_the_time_of_loading(spark, model, mo
     result = model_at(model).setInputMapping({"x": "x"}).setOutputMapping({"y": "y"}).transform(frame)
     assert sorted(row[0] for row in result.collect()) == [0.5, 3.5, 6.5]
     assert not glob.glob(os.path.join(tempfile.gettempdir(), "tfos-model-*"))
+
+
+def test_a_file_system_that_hadoop_does_not_know_is_left_to_python(spark, model, monkeypatch):
+    from tensorflowonspark import transform
+
+    look_at = transform._look_at
+
+    def of_another_kind(frame, request):
+        answer = look_at(frame, request)
+        answer["native"].update(path="none://models/good", is_local=False)
+        return answer
+
+    monkeypatch.setattr(transform, "_look_at", of_another_kind)
+    frame = spark.range(3).selectExpr("array(double(id), 1.0d) as x")
+    result = model_at(model).setInputMapping({"x": "x"}).setOutputMapping({"y": "y"}).transform(frame)
+    assert "MapInArrow" in result._jdf.queryExecution().toString() and result.count() == 3
