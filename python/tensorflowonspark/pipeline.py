@@ -206,8 +206,9 @@ class TFModel(Model, _Stage, HasInputMapping, HasOutputMapping, HasBatchSize, Ha
     empty takes every tensor under its own name. Rows are flat arrays in Spark: they get the shape that the signature says.
 
     The model is the SavedModel or ``.keras`` file at ``export_dir``, else at ``model_dir``, which all executors must see; a relative name is one of the
-    driver's folder, or of the user's home on HDFS, as ``ctx.absolute_path`` takes it. Each Python worker of Spark's
-    loads it once, with the rows of its first task, and anew when another has been written there. Without a ``signature_def_key``, and of a checkpoint of
+    driver's folder, or of the user's home on HDFS, as ``ctx.absolute_path`` takes it. A SavedModel runs in the executors' JVMs where that is possible, and
+    else, as other models, in Python workers. Each executor, or worker, loads it once, with the rows of its first task, and anew when another has been
+    written there. Without a ``signature_def_key``, and of a checkpoint of
     TensorFlow 1 in ``model_dir``, the tensors may also be ones of the graph.
 
     Args:

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import files, gpus
 
@@ -49,12 +49,22 @@ class OutputSpec(NamedTuple):
     rank: Optional[int]  #: None: not known
 
 
+class Graph(NamedTuple):
+    """A signature as TensorFlow's C library finds it: names of the graph's tensors."""
+
+    path: str
+    tags: List[str]
+    inputs: Dict[str, str]
+    outputs: Dict[str, str]
+
+
 class Model(NamedTuple):
     """A model that can be called with tensors by name."""
 
     inputs: Dict[str, InputSpec]
     outputs: Dict[str, OutputSpec]
     call: Callable[[Dict[str, Any]], Dict[str, Any]]
+    graph: Optional[Graph] = None  #: None: it runs in Python only
 
 
 def import_tensorflow(num_gpus: Optional[int]) -> Any:
@@ -157,7 +167,9 @@ def _load_saved_model(tf: Any, path: str, request: ModelRequest) -> Model:
         saved = _read_saved_model(tf, path)
     except Exception as error:  # protobuf's own classes differ between its versions
         raise ValueError(f"{path!r} is no SavedModel: its saved_model.pb cannot be read: {error}") from error
-    tag_sets = [sorted(graph.meta_info_def.tags) for graph in saved.meta_graphs]
+    graphs = {tuple(sorted(graph.meta_info_def.tags)): graph for graph in saved.meta_graphs}
+    tag_sets = [list(tags) for tags in graphs]
+    is_portable = not any(_names_a_node(graph.graph_def.node) for graph in saved.meta_graphs) and not _functions_name_a_node(saved)
     tags = None if request.tag_set is None else sorted(filter(None, map(str.strip, request.tag_set.split(","))))
     if tags is None and len(tag_sets) > 1 or tags is not None and tags not in tag_sets:
         raise ValueError(f"tag_set: the SavedModel in {path!r} has no graph {request.tag_set!r}; it has {_listed([','.join(tags) for tags in tag_sets])}")
@@ -174,13 +186,22 @@ def _load_saved_model(tf: Any, path: str, request: ModelRequest) -> Model:
                 return _graph_model(tf, graph, request)
     if key not in signatures:
         raise ValueError(f"signature_def_key: the SavedModel in {path!r} has no signature {key!r}; it has {_listed(list(signatures)) or 'none'}")
-    return _signature_model(tf, loaded, signatures[key], request)
+    model = _signature_model(tf, loaded, signatures[key], request)
+    return model._replace(graph=_graph_of(path, graphs[tuple(tags or tag_sets[0])], key)) if is_portable else model
+
+
+def _names_a_node(nodes: Iterable[Any]) -> bool:
+    return any("/job:" in node.device for node in nodes)
+
+
+def _functions_name_a_node(saved: Any) -> bool:
+    return any(_names_a_node(function.node_def) for graph in saved.meta_graphs for function in graph.graph_def.library.function)
 
 
 @contextlib.contextmanager
 def _without_nodes(tf: Any, path: str, saved: Any) -> Iterator[str]:
     """Where a model is whose functions run on any node: the folder itself, or a copy of one that names the node that trained."""
-    if not any("/job:" in node.device for graph in saved.meta_graphs for function in graph.graph_def.library.function for node in function.node_def):
+    if not _functions_name_a_node(saved):
         yield path
         return
     for graph in saved.meta_graphs:
@@ -207,6 +228,15 @@ def _signature_model(tf: Any, loaded: Any, function: Any, request: ModelRequest)
         return function(**given)
 
     return Model(inputs, outputs, call)
+
+
+def _graph_of(path: str, graph: Any, key: str) -> Optional[Graph]:
+    """The signature's tensors; None where Python's loader alone makes it."""
+    if key not in graph.signature_def:
+        return None
+    signature = graph.signature_def[key]
+    ends = [{name: info.name for name, info in infos.items()} for infos in (signature.inputs, signature.outputs)]
+    return Graph(path, list(graph.meta_info_def.tags), *ends)
 
 
 def _inputs_of(function: Any, request: ModelRequest) -> Dict[str, InputSpec]:

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trained model on the columns of a DataFrame, without a cluster: Spark's Python workers load it and call it on Arrow batches."""
+"""A trained model on the columns of a DataFrame, without a cluster.
+
+The signature of a SavedModel runs in Spark's JVMs, by TensorFlow's C library, where tfos.jar can be loaded. Else, and where only Python can run a model
+or its inputs, Spark's Python workers load it and call it on Arrow batches.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _tfos, frames, jobs
 from .failures import advice, sendable, text_of
 from .saved_models import ModelRequest, import_tensorflow, open_model
 from .sessions import spark_of
+
+logger = logging.getLogger(__name__)
 
 __all__ = ["transform"]
 
@@ -41,11 +48,16 @@ def transform(frame: Any, request: ModelRequest, batch_size: int, input_mapping:
         frames.select(frame, sorted(input_mapping), "input_mapping")
     request = request._replace(inputs=tuple(tensor for _, tensor in sorted(input_mapping.items())), outputs=tuple(sorted(output_mapping)))
     signature = _look_at(frame, request)
+    native = signature.get("native")
     inputs = sorted(input_mapping.items()) or [(name, name) for name in sorted(signature["inputs"])]
     frames.select(frame, [column for column, _ in inputs], "input_mapping")
     named = sorted(output_mapping.items()) or [(name, name) for name in sorted(signature["outputs"])]
     request = request._replace(inputs=tuple(tensor for _, tensor in inputs), outputs=tuple(tensor for tensor, _ in named))
     _check_clashes(kept, [column for _, column in named])
+    source = _source(frame, native) if native and _goes_by_jvm(frame, [column for column, _ in inputs]) else None
+    if source is not None:
+        outputs = [_Output(tensor, column, *signature["outputs"][tensor]) for tensor, column in named]
+        return _by_jvm(frame, native, source, batch_size, inputs, outputs, kept)
     needed = list(dict.fromkeys([*(column for column, _ in inputs), *kept]))
     # mapInArrow() takes names with dots and backticks apart.
     plain = frames.select(frame, needed).toDF(*(f"c{i}" for i in range(len(needed))))
@@ -73,18 +85,90 @@ def _check_clashes(kept: List[str], results: List[str]) -> None:
         raise ValueError(f"keep and output_mapping both have a column {both!r}; rename one")
 
 
-def _schema(frame: Any, kept: List[str], outputs: List[_Output]) -> Any:
+def _result_fields(outputs: List[_Output]) -> List[Any]:
     from pyspark.sql import types
 
     spark_types = {"double": types.DoubleType(), "long": types.LongType(), "boolean": types.BooleanType(), "binary": types.BinaryType()}
-    fields = [frame.schema[name] for name in kept]
-    results = []
+    fields = []
     for output in outputs:
         type_: Any = spark_types[output.type]
         for _ in range(output.depth):
             type_ = types.ArrayType(type_)
-        results.append(types.StructField(output.column, type_))
-    return types.StructType([types.StructField(f"c{i}", field.dataType, field.nullable, field.metadata) for i, field in enumerate([*fields, *results])])
+        fields.append(types.StructField(output.column, type_))
+    return fields
+
+
+def _schema(frame: Any, kept: List[str], outputs: List[_Output]) -> Any:
+    from pyspark.sql import types
+
+    fields = [*(frame.schema[name] for name in kept), *_result_fields(outputs)]
+    return types.StructType([types.StructField(f"c{i}", field.dataType, field.nullable, field.metadata) for i, field in enumerate(fields)])
+
+
+# -- in Spark's JVMs
+
+
+def _goes_by_jvm(frame: Any, columns: List[str]) -> bool:
+    if frame.isStreaming or not frames.can_use_jvm(frame, must=False):
+        return False
+    try:
+        _tfos.check_spark_schema(frames.schema_of(frames.select(frame, columns)))
+    except _tfos.UnsupportedError:
+        return False
+    return True
+
+
+def _source(frame: Any, native: Dict[str, Any]) -> Any:
+    """Where executors load the model from; None where TensorFlow reads a file system that Hadoop does not know."""
+    from py4j.protocol import Py4JJavaError
+
+    session = frame.sparkSession
+    sc = session.sparkContext
+    threads = int(sc.getConf().get("spark.task.cpus", "1"))
+    try:
+        return sc._jvm.org.tfos.ModelSource(session._jsparkSession.sqlContext(), native["path"], native["is_local"], json.dumps(native["tags"]),
+                                            threads, sc.pythonExec)
+    except Py4JJavaError as error:
+        logger.warning("%s is read by Python workers, which is slower: %s", native["path"], str(error.java_exception))
+        return None
+
+
+def _input_columns(frame: Any, names: List[str]) -> List[Any]:
+    """The columns, decimals as the nearest doubles."""
+    from pyspark.sql import functions
+
+    columns = []
+    for field in json.loads(frames.schema_of(frames.select(frame, names)))["fields"]:
+        type_, depth = field["type"], 0
+        while isinstance(type_, dict) and type_["type"] == "array":
+            type_, depth = type_["elementType"], depth + 1
+        column = functions.col(frames.quoted(field["name"]))
+        if str(type_).startswith("decimal"):
+            column = column.cast("array<" * depth + "double" + ">" * depth)
+        columns.append(column.alias(field["name"]))
+    return columns
+
+
+def _by_jvm(frame: Any, native: Dict[str, Any], source: Any, batch_size: int, inputs: List[Tuple[str, str]], outputs: List[_Output],
+            kept: List[str]) -> Any:
+    from pyspark.sql import DataFrame, functions, types
+
+    session = frame.sparkSession
+    columns = _input_columns(frame, [column for column, _ in inputs])
+    plan = fed = frame.select(*columns)
+    if kept:
+        # Two rows in one: a batch has no more than what is fed.
+        plan = frame.select(functions.struct(*columns).alias("fed"), functions.struct(*map(frames.quoted, kept)).alias("kept"))
+    results = types.StructType(_result_fields(outputs)).json()
+    signature = {
+        "schema": frames.schema_of(fed), "results": results,
+        "inputs": [{"name": tensor, "column": column, **native["inputs"][tensor]} for column, tensor in inputs],
+        "outputs": [{"name": output.tensor, "column": output.column, **native["outputs"][output.tensor]} for output in outputs],
+    }
+    relation = session.sparkContext._jvm.org.tfos.TransformRelation(
+        session._jsparkSession.sqlContext(), plan._jdf.queryExecution(), bool(kept), source, json.dumps(signature), results, batch_size,
+        f"transform by {native['path']}")
+    return DataFrame(session._jsparkSession.baseRelationToDataFrame(relation), session)
 
 
 def _look_at(frame: Any, request: ModelRequest) -> dict:
@@ -149,6 +233,7 @@ class _Look:
     def _tell(self, batch: Any) -> dict:
         from .tensors import result_type
 
+        tf = import_tensorflow(self._request.num_gpus)
         model = open_model(self._request)
         outputs = {}
         for name in self._request.outputs or model.outputs:
@@ -158,7 +243,26 @@ class _Look:
             except ValueError as error:
                 raise ValueError(f"output {name!r} of the model cannot be a column: {error}") from None
             outputs[name] = (type_, None if spec.rank is None else max(0, spec.rank - 1))
-        return {"inputs": list(model.inputs), "outputs": outputs}
+        return {"inputs": list(model.inputs), "outputs": outputs, "native": _native(tf, model, self._request, outputs)}
+
+
+def _native(tf: Any, model: Any, request: ModelRequest, outputs: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    """What TensorFlow's C library needs to call the model without a GPU; None where that cannot be."""
+    graph, ends = model.graph, {name: model.outputs[name] for name in outputs}
+    if graph is None or (request.num_gpus != 0 and tf.config.list_physical_devices("GPU")):
+        return None
+    if any(spec.form != "dense" or spec.shape == () or spec.dtype.name not in _NATIVE_TYPES for spec in model.inputs.values()):
+        return None
+    if any(spec.rank is None or spec.dtype.name not in _NATIVE_TYPES for spec in ends.values()):
+        return None
+    head, place = _tfos.split_uri(graph.path)
+    is_local = head.lower() in ("", "file:", "file://", "file://localhost")
+    shapes = {name: spec.shape and [-1 if size is None else size for size in spec.shape] for name, spec in model.inputs.items()}
+    return {
+        "path": place if is_local else graph.path, "is_local": is_local, "tags": graph.tags,
+        "inputs": {name: {"tensor": graph.inputs[name], "shape": shape} for name, shape in shapes.items()},
+        "outputs": {name: {"tensor": graph.outputs[name], "rank": spec.rank} for name, spec in ends.items()},
+    }
 
 
 class _Try(_Look):
@@ -178,6 +282,7 @@ class _Try(_Look):
 
 
 _TYPES = {"double": "double", "int64": "long", "bool": "boolean", "binary": "binary"}
+_NATIVE_TYPES = {"bool", "float32", "float64", "string", *(f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64))}
 _ARROW_TYPES = {spark: arrow for arrow, spark in _TYPES.items()}
 
 

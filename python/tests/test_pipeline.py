@@ -55,6 +55,14 @@ def pairs(spark):
     return spark.createDataFrame(rows, "id long, pair array<double>, other string").repartition(3)
 
 
+@pytest.fixture(params=["jvm", "python"])
+def way(request, monkeypatch):
+    """How a transform of a SavedModel goes."""
+    if request.param == "python":
+        monkeypatch.setattr(transform, "_goes_by_jvm", lambda *args: False)
+    return request.param
+
+
 def model_at(path, signature=None):
     return TFModel({}).setExportDir(path).setSignatureDefKey(signature).setBatchSize(4)
 
@@ -128,9 +136,10 @@ def test_rows_in_batches():
 # -- transforms
 
 
-def test_outputs_become_columns(models, pairs):
+def test_outputs_become_columns(models, pairs, way):
     mapping = {"y": "y", "row": "both", "sign": "sign", "is_high": "high"}
     result = model_at(f"{models}/good").setInputMapping({"pair": "x"}).setOutputMapping(mapping).setKeep(["id"]).transform(pairs)
+    assert ("Scan transform by" in result._jdf.queryExecution().toString()) == (way == "jvm")
     assert result.dtypes == [("id", "bigint"), ("high", "boolean"), ("both", "array<double>"), ("sign", "bigint"), ("y", "double")]
     assert tuples(result) == [(i, 3 * i + 0.5 > 1, [3 * i + 0.5, 6 * i + 1.0], 1, 3 * i + 0.5) for i in range(25)]
 
@@ -149,13 +158,13 @@ def test_tensors_and_columns_of_one_name(models, pairs):
     assert result.columns == ["is_high", "row", "sign", "y"] and result.count() == 25
 
 
-def test_flat_rows_get_the_signatures_shape(models, spark):
+def test_flat_rows_get_the_signatures_shape(models, spark, way):
     frame = spark.range(5).selectExpr("id", "transform(sequence(0, 5), x -> x * id) as flat")
     model = model_at(f"{models}/good", "image").setInputMapping({"flat": "image"}).setOutputMapping({"corner": "corner", "image": "image"}).setKeep(["id"])
     assert tuples(model.transform(frame)) == [(i, 5.0 * i, [[[0.0], [i], [2.0 * i]], [[3.0 * i], [4.0 * i], [5.0 * i]]]) for i in range(5)]
 
 
-def test_text_and_narrow_integers(models, spark):
+def test_text_and_narrow_integers(models, spark, way):
     frame = spark.createDataFrame([("one", 2), ("é", 1)], "word string, times long")
     model = model_at(f"{models}/good", "text").setInputMapping({"word": "text", "times": "count"}).setOutputMapping({"upper": "loud", "size": "size"})
     assert tuples(model.transform(frame)) == [(2, bytearray("é".encode())), (6, bytearray(b"ONE"))]
@@ -169,7 +178,7 @@ def test_ragged_inputs_and_outputs(models, spark):
     assert tuples(model.setOutputMapping({"sum": "sum", "twice": "twice"}).transform(frame)) == [(0, 6, [2, 4, 6]), (1, 0, []), (2, 4, [8])]
 
 
-def test_vectors(models, spark):
+def test_vectors(models, spark, way):
     from pyspark.ml.linalg import Vectors
 
     rows = [(0, Vectors.dense([1, 0, 2, 0])), (1, Vectors.sparse(4, {3: 5.0})), (2, Vectors.sparse(4, {}))]
@@ -213,8 +222,10 @@ def test_a_model_that_was_replaced_is_loaded_anew(models, pairs, tmp_path):
     assert sums == [912.5, -75.0, 912.5]
 
 
-def test_a_worker_loads_a_model_once(models, pairs):
+def test_a_worker_loads_a_model_once(models, pairs, monkeypatch):
     """The loaded model stays in Spark's Python worker: tasks of a second action find it there."""
+    monkeypatch.setattr(transform, "_goes_by_jvm", lambda *args: False)
+
     def loads(batches):
         import pyarrow
 
@@ -267,14 +278,14 @@ def test_a_module_that_executors_lack_is_named(monkeypatch):
     ("array(1, 2)", "total", "x", "sum", r"gives 1 rows in output 'sum' for \d+ rows"),
     ("array(1, 2)", "total", "x", "all", r"gives one value in output 'all' for \d+ rows"),
 ])  # fmt: skip
-def test_what_a_model_cannot_take_or_give_names_the_column(models, spark, column, signature, tensor, output, words):
+def test_what_a_model_cannot_take_or_give_names_the_column(models, spark, way, column, signature, tensor, output, words):
     frame = spark.range(0, 3, 1, 1).selectExpr(f"{column} as c")
     model = model_at(f"{models}/good", signature).setInputMapping({"c": tensor}).setOutputMapping({output: "y"})
     with pytest.raises(Exception, match=words):
         model.transform(frame).collect()
 
 
-def test_integers_that_do_not_fit_are_refused(models, spark):
+def test_integers_that_do_not_fit_are_refused(models, spark, way):
     frame = spark.sql("select 'a' as word, 5000000000 as times")
     model = model_at(f"{models}/good", "text").setInputMapping({"word": "text", "times": "count"}).setOutputMapping({"size": "size"})
     with pytest.raises(Exception, match="column 'times' has 5000000000, which is no int32"):

@@ -16,6 +16,7 @@ OWN_HEADERS = {
     "cluster": {"rendezvous"},
     "collective": {"collective", "collective_gpu", "dtype"},
     "feed": {"feed", "feeder"},
+    "model": {"model"},
     "record": {"record", "record_index", "example", "example_file"},
     "unsafe_row": {"result_rows", "spark_schema", "unsafe_row"},
     "dataset": {"dataset", "record_dataset", "feed", "record", "example", "example_file"},

@@ -139,6 +139,36 @@ char *tfos__jni_text(JNIEnv *env, jbyteArray bytes)
     return text;
 }
 
+json_t *tfos__jni_json(JNIEnv *env, jbyteArray bytes, const char *what)
+{
+    struct tfos_error err = {0};
+    json_error_t fault;
+    char *text = tfos__jni_text(env, bytes);
+    json_t *json = text ? json_loads(text, 0, &fault) : NULL;
+
+    free(text);
+    if (text && !json) {
+        snprintf(err.message, sizeof(err.message), "java: %s: %s", what, fault.text);
+        tfos__jni_check(env, TFOS_INVALID, &err);
+    }
+    return json;
+}
+
+enum tfos_status tfos__jni_write_rows(JNIEnv *env, struct tfos_result_rows *rows, jbyteArray buffer,
+                                      jlong used, int64_t *size, struct tfos_error *err)
+{
+    jsize capacity = (*env)->GetArrayLength(env, buffer);
+    jbyte *data = (*env)->GetPrimitiveArrayCritical(env, buffer, NULL);
+
+    if (!data) {
+        snprintf(err->message, sizeof(err->message), "java: no memory for results");
+        return TFOS_NO_MEMORY;
+    }
+    enum tfos_status status = tfos_result_rows_next(rows, data + used, capacity - used, size, err);
+    (*env)->ReleasePrimitiveArrayCritical(env, buffer, data, 0);
+    return status;
+}
+
 // ---- streams
 
 struct tfos__jni_stream {

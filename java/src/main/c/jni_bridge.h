@@ -4,9 +4,11 @@
 #ifndef TFOS_JNI_BRIDGE_H
 #define TFOS_JNI_BRIDGE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tfos/record.h>
+#include <tfos/result_rows.h>
 #include <jni.h>
 
 /// Begins the definition of native method `name` of org.tfos.`class`.
@@ -31,6 +33,14 @@ jbyteArray tfos__jni_bytes(JNIEnv *env, const char *text);
 
 /// The bytes of a byte[] as a C string, to be freed by free(); NULL with an exception.
 char *tfos__jni_text(JNIEnv *env, jbyteArray bytes);
+
+/// The JSON in a byte[], for json_decref(); NULL with an exception, which names `what`.
+json_t *tfos__jni_json(JNIEnv *env, jbyteArray bytes, const char *what);
+
+/// tfos_result_rows_next() behind the `used` bytes of `buffer`, which is held in place meanwhile.
+TFOS_MUST_CHECK enum tfos_status tfos__jni_write_rows(JNIEnv *env, struct tfos_result_rows *rows,
+                                                      jbyteArray buffer, jlong used, int64_t *size,
+                                                      struct tfos_error *err);
 
 /// A handle, as Java holds it, and back. 0 is NULL.
 static inline void *tfos__jni_pointer(jlong handle)

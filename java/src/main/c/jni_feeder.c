@@ -91,22 +91,6 @@ static void close_feeding(JNIEnv *env, struct feeding *feeding)
 }
 
 /// NULL with an exception.
-static json_t *parse_options(JNIEnv *env, jbyteArray bytes)
-{
-    struct tfos_error err = {0};
-    json_error_t fault;
-    char *text = tfos__jni_text(env, bytes);
-    json_t *json = text ? json_loads(text, 0, &fault) : NULL;
-
-    free(text);
-    if (text && !json) {
-        snprintf(err.message, sizeof(err.message), "java: the feeder's options: %s", fault.text);
-        tfos__jni_check(env, TFOS_INVALID, &err);
-    }
-    return json;
-}
-
-/// NULL with an exception.
 static struct feeding *make_feeding(JNIEnv *env, jobject context)
 {
     struct feeding *feeding = tfos__jni_alloc(env, sizeof(*feeding), "a feeder");
@@ -130,7 +114,7 @@ TFOS__NATIVE(jlong, Native, open, jbyteArray options, jlong stage, jlong partiti
 {
     struct tfos_feeder_options feeder_options = {.partition = partition, .attempt = attempt};
     struct tfos_error err = {0};
-    json_t *json = parse_options(env, options);
+    json_t *json = tfos__jni_json(env, options, "the feeder's options");
     struct feeding *feeding = json ? make_feeding(env, context) : NULL;
 
     if (feeding &&
@@ -196,24 +180,6 @@ TFOS__NATIVE(jint, Native, finish, jlong handle)
 
 // ---- results
 
-/// Writes rows of the current batch behind the `used` bytes of `buffer`. The array is held in place
-/// meanwhile, so nothing here waits.
-static enum tfos_status write_rows(JNIEnv *env, struct feeding *feeding, jbyteArray buffer,
-                                   jlong used, int64_t *size, struct tfos_error *err)
-{
-    jsize capacity = (*env)->GetArrayLength(env, buffer);
-    jbyte *data = (*env)->GetPrimitiveArrayCritical(env, buffer, NULL);
-
-    if (!data) {
-        snprintf(err->message, sizeof(err->message), "java: no memory for results");
-        return TFOS_NO_MEMORY;
-    }
-    enum tfos_status status =
-        tfos_result_rows_next(feeding->results, data + used, capacity - used, size, err);
-    (*env)->ReleasePrimitiveArrayCritical(env, buffer, data, 0);
-    return status;
-}
-
 /// Takes the next batch of results. AGAIN: there is none yet; END: there are no more.
 static enum tfos_status take_results(struct feeding *feeding, bool waiting, struct tfos_error *err)
 {
@@ -237,7 +203,7 @@ static enum tfos_status fill(JNIEnv *env, struct feeding *feeding, jbyteArray bu
     *used = *needed = 0;
     while (status == TFOS_OK) {
         int64_t size = 0;
-        status = write_rows(env, feeding, buffer, *used, &size, err);
+        status = tfos__jni_write_rows(env, feeding->results, buffer, *used, &size, err);
         if (status == TFOS_OK)
             *used += size;
         else if (status == TFOS_AGAIN)

@@ -8,7 +8,6 @@ import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
-import org.apache.spark.unsafe.Platform;
 
 /**
  * A result for each row of a partition, beside what is kept of the row. It feeds when no result waits, and takes results when no row can be fed.
@@ -17,20 +16,14 @@ import org.apache.spark.unsafe.Platform;
  * of the partition. Rows that it returned are in Java's memory, and can be read later.
  */
 final class ResultIterator implements Iterator<InternalRow>, AutoCloseable {
-    private static final int BUFFER_SIZE = 1 << 20;
-    private static final int HEADER = 8; // of a row in the buffer: its size, and zero
-
     private enum Phase { FILLING, APPENDING, FINISHING, DRAINING, OVER }
 
     private final RowSource source;
     private final Feeder feeder; // guarded by this, as is the stage
     private final TaskContext context;
     private final RowStage stage = new RowStage();
-    private final UnsafeRow row;
+    private final RowBuffer buffer;
     private final JoinedRow joined = new JoinedRow();
-    private byte[] buffer = new byte[BUFFER_SIZE];
-    private int position;
-    private int size;
     private Phase phase = Phase.FILLING;
     private boolean isClosed; // guarded by this
 
@@ -38,12 +31,12 @@ final class ResultIterator implements Iterator<InternalRow>, AutoCloseable {
         this.source = source;
         this.feeder = feeder;
         this.context = context;
-        row = new UnsafeRow(fieldCount);
+        buffer = new RowBuffer(fieldCount);
     }
 
     @Override
     public boolean hasNext() {
-        return position < size || advance();
+        return !buffer.isEmpty() || advance();
     }
 
     /** The next row, which is this until the next call of any method. */
@@ -52,11 +45,7 @@ final class ResultIterator implements Iterator<InternalRow>, AutoCloseable {
         if (!hasNext()) {
             throw new NoSuchElementException();
         }
-        long at = Platform.BYTE_ARRAY_OFFSET + position;
-        int rowSize = Platform.getInt(buffer, at);
-        row.pointTo(buffer, at + HEADER, rowSize);
-        position += HEADER + rowSize;
-        return source.isKeeping() ? joined.apply(source.nextKept(), row) : row;
+        return source.isKeeping() ? joined.apply(source.nextKept(), buffer.next()) : buffer.next();
     }
 
     private boolean advance() {
@@ -75,18 +64,12 @@ final class ResultIterator implements Iterator<InternalRow>, AutoCloseable {
 
     /** Fills the buffer with rows that have come. */
     private synchronized boolean takeRows(boolean isWaiting) {
-        long filled = isClosed ? -1 : feeder.nextRows(buffer, isWaiting);
-        if (filled < -1) {
-            buffer = new byte[Math.toIntExact(-filled)];
-            filled = feeder.nextRows(buffer, false);
-        }
-        position = 0;
-        size = (int) Math.max(filled, 0);
+        long filled = isClosed ? -1 : buffer.fill(bytes -> feeder.nextRows(bytes, isWaiting));
         if (filled < 0) {
             phase = Phase.OVER;
             close();
         }
-        return size > 0;
+        return filled > 0;
     }
 
     /** Feeds on by one step. False: a result must be taken first, or there is no more to feed. */

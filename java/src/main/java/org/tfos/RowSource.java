@@ -5,30 +5,27 @@ import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
-import org.apache.spark.sql.types.DataType;
 
 /** A partition's rows: of each what is to be fed, and what is kept beside its result. */
 final class RowSource {
     private final Iterator<InternalRow> rows;
-    private final DataType[] types;
-    private final int fedCount;
+    private final ResultColumns columns;
     private final KeptRows kept; // null: nothing is kept
     private UnsafeProjection projection;
     private UnsafeRow row;
     private UnsafeRow fed;
 
-    RowSource(Iterator<InternalRow> rows, DataType[] types, int fedCount, int keptCount) {
+    RowSource(Iterator<InternalRow> rows, ResultColumns columns) {
         this.rows = rows;
-        this.types = types;
-        this.fedCount = fedCount;
-        kept = keptCount > 0 ? new KeptRows(keptCount) : null;
+        this.columns = columns;
+        kept = columns.keptCount > 0 ? new KeptRows(columns.keptCount) : null;
     }
 
     /** The row to feed next, the same until {@link #take}; null at the end. */
     UnsafeRow peek() {
         if (fed == null && rows.hasNext()) {
             row = unsafe(rows.next());
-            fed = kept == null ? row : row.getStruct(0, fedCount);
+            fed = kept == null ? row : row.getStruct(0, columns.fedCount);
         }
         return fed;
     }
@@ -54,7 +51,7 @@ final class RowSource {
         if (any instanceof UnsafeRow) {
             return (UnsafeRow) any;
         }
-        projection = projection == null ? UnsafeProjection.create(types) : projection;
+        projection = projection == null ? UnsafeProjection.create(columns.types) : projection;
         return projection.apply(any);
     }
 }
