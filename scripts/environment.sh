@@ -77,9 +77,9 @@ install_requirements() {
     echo "Setting up $folder with $("$python" --version) (the first time takes minutes)"
     rm -rf "$folder"
     "$python" -m venv "$folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$requirements"
     if [ -e "$without_dependencies" ]; then
-        "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$without_dependencies"
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$without_dependencies"
     fi
     echo "$state" >"$folder/.requirements"
 }
@@ -94,7 +94,7 @@ install_package() {
     [ "$(cat "$folder/.package" 2>/dev/null)" != "$state" ] || return 0
     scripts/system.sh build java
     echo "Building and installing tfos into $folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
         --force-reinstall --config-settings=cmake.define.TFOS_JAVA=ON \
         --config-settings=cmake.define.TFOS_SPARK_JARS="$(spark_jars)" .
     echo "$state" >"$folder/.package"
