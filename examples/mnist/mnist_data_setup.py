@@ -6,8 +6,8 @@
     spark-submit mnist_data_setup.py --output data/mnist --full        all 70,000, fetched by keras.datasets
 
 Below ``--output`` there are then ``csv/train`` and ``csv/test``, ``csv2/train`` ..., ``tfr/train`` ..., ``pickle/train`` ..., as TensorFlowOnSpark's
-scripts of this name write them: a line of ``csv2`` is ``label|pixel,pixel,...``, a record is a ``tf.train.Example`` of ``image``, 784 ints, and ``label``; a pickle's rows are ``([784 ints], label)``, read with
-``sc.pickleFile``.
+scripts of this name write them: a line of ``csv2`` is ``label|pixel,pixel,...``, a record is a ``tf.train.Example`` of ``image``, 784 ints, and
+``label``; a pickle's rows are ``([784 ints], label)``, read with ``sc.pickleFile``.
 """
 
 import argparse

@@ -68,9 +68,10 @@ def submit(yarn, mode, *arguments, log):
     more += [word for name, value in smaller.items() for word in ("--conf", f"{name}={value}")]
     words = shlex.join([*more, PROGRAM, *map(str, arguments)])
     driver = f"export PYSPARK_DRIVER_PYTHON={shlex.quote(sys.executable)}\n" if mode == "client" else ""
+    typed = f"{yarn.exports}{driver}{lines} {words}".replace("\nspark-submit", "\nexec spark-submit")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}
     with open(log, "w") as file:
-        return subprocess.Popen(["bash", "-e", "-c", f"{yarn.exports}{driver}{lines} {words}".replace("spark-submit", "exec spark-submit", 1)],
-                                env={name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}, stdout=file, stderr=subprocess.STDOUT)
+        return subprocess.Popen(["bash", "-e", "-c", typed], env=environ, stdout=file, stderr=subprocess.STDOUT)
 
 
 def application(yarn, log):
