@@ -148,7 +148,7 @@ README = os.path.join(ROOT, "deploy", "emr", "README.md")
 def shell(yarn, tmp_path_factory):
     """Types the lines of a section of deploy/emr/README.md, as user hadoop; what they print, and how many of the predictions are right."""
     home = tmp_path_factory.mktemp("home")
-    data = first_digits(home / "data", 2000)
+    data = first_digits(home / "data", 3000)
     environ = dict(os.environ, HOME=str(home), NODES="2", MNIST_URL=f"file://{data}", EXECUTOR_MEMORY="512m", EXECUTOR_OVERHEAD="512m",
                    SUBMIT_OPTIONS="--driver-memory 512m --conf spark.ui.enabled=false")
 
