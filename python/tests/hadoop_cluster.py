@@ -58,7 +58,7 @@ _CLIENT_NAMES = ("fs.defaultFS", "dfs.namenode.http-address", "dfs.permissions.e
                  *(f"yarn.resourcemanager.{name}.address" for name in ("scheduler", "resource-tracker", "admin", "webapp")))
 _COMMANDS = {
     "hdfs": {"dfs": "org.apache.hadoop.fs.FsShell"},
-    "yarn": {"application": "org.apache.hadoop.yarn.client.cli.ApplicationCLI", "logs": "org.apache.hadoop.yarn.client.cli.LogsCLI"},
+    "yarn": {"application": "org.apache.hadoop.yarn.client.cli.ApplicationCLI"},  # "logs" needs a jar more
 }
 
 
@@ -122,7 +122,7 @@ def _fetch(folder, version):
 
 
 def _write_commands(folder, conf):
-    """Hadoop's own ``hdfs`` and ``yarn``, as far as guides type them, into ``folder``: its jars have the classes, and a clone no installation."""
+    """Hadoop's own ``hdfs`` and ``yarn``, as far as its jars, which Spark's pip package has, go, into ``folder``; a clone has no installation."""
     folder.mkdir()
     for name, commands in _COMMANDS.items():
         cases = "".join(f"{command}) class={class_name} ;;\n" for command, class_name in commands.items())
@@ -132,7 +132,7 @@ command=${{1:-}}
 case "$command" in
 {cases}*) echo "{name}: only {', '.join(commands)} are here" >&2; exit 2 ;;
 esac
-[ {name} = yarn ] && [ "$command" = application ] || shift
+[ {name} = yarn ] || shift
 exec java -cp "{conf}:$SPARK_HOME/jars/*" "$class" "$@"
 """)
         script.chmod(0o755)
