@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes MNIST as CSV (label and 784 pixels a line), as TFRecord files and as pickles, for the other examples.
+"""Writes MNIST as CSV (label and 784 pixels a line), as such lines with a bar behind the label, as TFRecord files and as pickles, for the other examples.
 
     spark-submit mnist_data_setup.py --output data/mnist               the digits in data/ beside this file: 10,000 and 2,000
     spark-submit mnist_data_setup.py --output data/mnist --data DIR    a folder with the four idx files, gzipped or not
     spark-submit mnist_data_setup.py --output data/mnist --full        all 70,000, fetched by keras.datasets
 
-Below ``--output`` there are then ``csv/train`` and ``csv/test``, ``tfr/train`` ..., ``pickle/train`` ..., as TensorFlowOnSpark's script of this name
-writes them: a record is a ``tf.train.Example`` of ``image``, 784 ints, and ``label``; a pickle's rows are ``([784 ints], label)``, read with
-``sc.pickleFile``.
+Below ``--output`` there are then ``csv/train`` and ``csv/test``, ``csv2/train`` ..., ``tfr/train`` ..., ``pickle/train`` ..., as TensorFlowOnSpark's
+scripts of this name write them: a line of ``csv2`` is ``label|pixel,pixel,...``, a record is a ``tf.train.Example`` of ``image``, 784 ints, and
+``label``; a pickle's rows are ``([784 ints], label)``, read with ``sc.pickleFile``.
 """
 
 import argparse
@@ -23,7 +23,7 @@ FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
-FORMATS = ("csv", "tfr", "pickle")
+FORMATS = ("csv", "csv2", "tfr", "pickle")
 UNSIGNED_BYTE = 8
 
 
@@ -90,10 +90,10 @@ def fetch_digits(split):
     return images.reshape(-1, 784), labels
 
 
-def to_csv(row):
+def to_csv(row, separator=","):
     """``label,pixel,pixel,...`` of a row (784 bytes, label)."""
     pixels, label = row
-    return f"{label}," + ",".join(map(str, pixels))
+    return f"{label}{separator}" + ",".join(map(str, pixels))
 
 
 def save(sc, images, labels, output, split, num_partitions):
@@ -107,12 +107,13 @@ def save(sc, images, labels, output, split, num_partitions):
     from tensorflowonspark import tfrecord
 
     rows = sc.parallelize([(image.tobytes(), int(label)) for image, label in zip(images, labels)], num_partitions)
-    csv, records, pickle = (f"{output}/{kind}/{split}" for kind in FORMATS)
-    for folder in (csv, records, pickle):
+    csv, bars, records, pickle = (f"{output}/{kind}/{split}" for kind in FORMATS)
+    for folder in (csv, bars, records, pickle):
         path = sc._jvm.org.apache.hadoop.fs.Path(folder)
         if path.getFileSystem(sc._jsc.hadoopConfiguration()).exists(path):
             raise FileExistsError(f"{folder} exists; remove it or choose another --output")
     rows.map(to_csv).saveAsTextFile(csv)
+    rows.map(lambda row: to_csv(row, "|")).saveAsTextFile(bars)
     lists = rows.map(lambda row: (list(row[0]), row[1]))
     lists.saveAsPickleFile(pickle)
     spark = SparkSession.builder.getOrCreate()

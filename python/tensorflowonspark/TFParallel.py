@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, Callable, List
 
-from . import _tfos, arguments, files, gpus, jobs, launch, slots
+from . import _tfos, arguments, files, fs, gpus, jobs, launch, slots
 from .failures import sendable
 from .sessions import spark_of
 
@@ -81,6 +81,7 @@ class _Instance:
 
         nodes = [info.address for info in BarrierTaskContext.get().getTaskInfos()] if self._is_barrier else ()
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus.take(self._num_gpus, number, nodes))
+        fs.register_on_import()
         serializer = CloudPickleSerializer()
         function, args = serializer.loads(self._payload)
         context = TFNodeContext(number, defaultFS=self._default_fs, working_dir=self._working_dir)

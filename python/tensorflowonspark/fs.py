@@ -5,7 +5,7 @@
     fs.register()
     tf.data.TFRecordDataset(tf.io.gfile.glob("hdfs:///data/*.tfrecord"))
 
-A trainer has them without a call. Files go through Hadoop's own client, in a JVM that the first use of such a file starts (docs/hadoop.md).
+A trainer and a function of ``TFParallel`` have them without a call. Files go through Hadoop's own client, in a JVM that the first use of such a file starts (docs/hadoop.md).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def register_on_import() -> None:
     """As soon as this process imports TensorFlow. What fails then is a warning: the import does not."""
     if "tensorflow" in sys.modules:
         _register_or_warn()
-    else:
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 

@@ -9,8 +9,10 @@ import contextlib
 import glob
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 
 import psutil
@@ -30,8 +32,8 @@ _YARN = {
     "yarn.nodemanager.localizer.address": "127.0.0.1:0",
     "yarn.nodemanager.webapp.address": "127.0.0.1:0",
     "yarn.scheduler.minimum-allocation-mb": "256",
-    "yarn.nodemanager.resource.memory-mb": "6144",
-    "yarn.nodemanager.resource.cpu-vcores": "4",
+    "yarn.minicluster.yarn.nodemanager.resource.memory-mb": "49152",  # counted, not looked at: for what the guides ask of a real cluster
+    "yarn.nodemanager.resource.cpu-vcores": "8",
     "yarn.resource-types": "yarn.io/gpu",
     "yarn.nodemanager.resource-type.yarn.io/gpu": "2",
     "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
@@ -43,6 +45,8 @@ _YARN = {
     "yarn.scheduler.capacity.root.default.maximum-capacity": "100",
     "yarn.scheduler.capacity.root.training.capacity": "50",
     "yarn.scheduler.capacity.root.training.maximum-capacity": "100",
+    "yarn.scheduler.capacity.root.default.user-limit-factor": "2",  # one user may have all of it
+    "yarn.scheduler.capacity.root.training.user-limit-factor": "2",
     "yarn.scheduler.capacity.maximum-am-resource-percent": "0.9",
     "yarn.log-aggregation-enable": "true",
     "yarn.nodemanager.remote-app-log-dir": "/tmp/logs",
@@ -52,6 +56,10 @@ _YARN = {
 _CLIENT_NAMES = ("fs.defaultFS", "dfs.namenode.http-address", "dfs.permissions.enabled", "yarn.log-aggregation-enable", "yarn.nodemanager.remote-app-log-dir",
                  "yarn.resource-types", "yarn.resourcemanager.hostname", "yarn.resourcemanager.address",
                  *(f"yarn.resourcemanager.{name}.address" for name in ("scheduler", "resource-tracker", "admin", "webapp")))
+_COMMANDS = {
+    "hdfs": {"dfs": "org.apache.hadoop.fs.FsShell"},
+    "yarn": {"application": "org.apache.hadoop.yarn.client.cli.ApplicationCLI"},  # "logs" needs a jar more
+}
 
 
 class Unavailable(Exception):
@@ -65,10 +73,11 @@ class Server(str):
         jvm: the classes of its JVM.
         cluster: the ``MiniDFSCluster``.
         conf: the folder of the files that clients read; None without YARN.
+        exports: the lines that a shell takes before it uses the cluster as user hadoop; None without YARN.
         web: the address of the resource manager's pages and REST calls; None without YARN.
     """
 
-    jvm = cluster = conf = web = None
+    jvm = cluster = conf = exports = web = None
 
 
 def _launch(folder, **settings):
@@ -112,8 +121,38 @@ def _fetch(folder, version):
     return os.path.join(jars, "*")
 
 
+def _write_commands(folder, conf):
+    """Hadoop's own ``hdfs`` and ``yarn``, as far as its jars, which Spark's pip package has, go, into ``folder``; a clone has no installation."""
+    folder.mkdir()
+    for name, commands in _COMMANDS.items():
+        cases = "".join(f"{command}) class={class_name} ;;\n" for command, class_name in commands.items())
+        script = folder / name
+        script.write_text(f"""#!/bin/sh
+command=${{1:-}}
+case "$command" in
+{cases}*) echo "{name}: only {', '.join(commands)} are here" >&2; exit 2 ;;
+esac
+[ {name} = yarn ] || shift
+exec java -cp "{conf}:$SPARK_HOME/jars/*" "$class" "$@"
+""")
+        script.chmod(0o755)
+
+
+def _exports(folder, conf):
+    """The lines that make a shell one of user hadoop on a host of the cluster."""
+    import pyspark
+
+    home, programs = os.path.dirname(pyspark.__file__), os.path.dirname(sys.executable)
+    (conf / "spark-defaults.conf").write_text(f"spark.yarn.jars local:{home}/jars/*\n"  # which spares their upload
+                                              "spark.yarn.appMasterEnv.SPARK_LOCAL_IP 127.0.0.1\nspark.executorEnv.SPARK_LOCAL_IP 127.0.0.1\n")
+    names = {"HADOOP_CONF_DIR": conf, "SPARK_CONF_DIR": conf, "SPARK_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
+             "HADOOP_USER_NAME": "hadoop", "USER": "hadoop"}
+    paths = ":".join(shlex.quote(str(path)) for path in (folder, programs))
+    return "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in names.items()) + f"export PATH={paths}:$PATH\n"
+
+
 def _start_yarn(jvm, conf, folder, server):
-    """A resource manager and a node manager; ``folder`` gets what clients read."""
+    """A resource manager and a node manager; ``folder`` gets what clients read, ``bin`` beside it what they type."""
     for name, value in _YARN.items():
         conf.set(name, value)
     yarn = jvm.org.apache.hadoop.yarn.server.MiniYARNCluster("yarn", 1, 1, 1)
@@ -131,6 +170,8 @@ def _start_yarn(jvm, conf, folder, server):
         client.writeXml(stream)
         stream.close()
     server.conf, server.web = folder, settings.get("yarn.resourcemanager.webapp.address")
+    _write_commands(folder.parent / "bin", folder)
+    server.exports = _exports(folder.parent / "bin", folder)
     return yarn
 
 
@@ -181,10 +222,8 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="hadoop-cluster-") as folder, contextlib.suppress(KeyboardInterrupt):
         with serving(pathlib.Path(folder), yarn=True) as server:
-            print(f"HDFS            {server}\nresource manager http://{server.web}\n\nIn another terminal:\n"
-                  f"  export HADOOP_CONF_DIR={server.conf} SPARK_LOCAL_IP=127.0.0.1\n"
-                  "  tfos fs ls /\n"
-                  "  spark-submit --master yarn ...\n\nCtrl-C stops it and removes its files.", flush=True)
+            print(f"HDFS            {server}\nresource manager http://{server.web}\n\nIn another terminal:\n{server.exports}tfos fs ls hdfs:///\n"
+                  "\nThen what docs/yarn.md and deploy/emr/README.md type. Ctrl-C stops it and removes its files.", flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 signal.pause()
             print("stopping", flush=True)

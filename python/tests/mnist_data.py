@@ -8,10 +8,10 @@ from pathlib import Path
 DATA = Path(__file__).resolve().parents[2] / "examples" / "mnist" / "data"
 
 
-def first_digits(folder):
-    """``folder``, made, with the first digits, 640 and 200, as gzipped idx files."""
+def first_digits(folder, training=640):
+    """``folder``, made, with the first digits, so many for training and 200, as gzipped idx files."""
     folder.mkdir()
-    for name, count in (("train", 640), ("t10k", 200)):
+    for name, count in (("train", training), ("t10k", 200)):
         for kind, shape in (("images-idx3", (28, 28)), ("labels-idx1", ())):
             size = count * 784 if shape else count
             content = gzip.decompress((DATA / f"{name}-{kind}-ubyte.gz").read_bytes())

@@ -103,13 +103,14 @@ def test_conversion_is_exact(setup_module_of_data, sc, tmp_path, digits):
     images, labels = digits[0].reshape(7, 784), digits[1]
     sc.addPyFile(str(EXAMPLE / "mnist_data_setup.py"))
     setup_module_of_data.save(sc, images, labels, str(tmp_path), "train", 3)
-    lines = "".join(path.read_text() for path in sorted((tmp_path / "csv" / "train").glob("part-*"))).splitlines()
+    lines, bars = ("".join(path.read_text() for path in sorted((tmp_path / kind / "train").glob("part-*"))).splitlines() for kind in ("csv", "csv2"))
     expected = [(image.tolist(), int(label)) for image, label in zip(images, labels)]
     assert [[int(label), *pixels] for pixels, label in expected] == [[*map(int, line.split(","))] for line in lines]
+    assert bars == [line.replace(",", "|", 1) for line in lines]
     assert sorted(sc.pickleFile(str(tmp_path / "pickle" / "train")).collect()) == sorted(expected)
     assert sorted(mnist_rows(tmp_path / "tfr" / "train")) == sorted(expected)
     spark_example, spark = importlib.import_module("mnist_spark"), SparkSession(sc)
-    for kind in setup_module_of_data.FORMATS:
+    for kind in spark_example.FORMATS:
         frame = spark_example.read_digits(spark, f"{tmp_path}/{kind}/train", kind)
         assert frame.schema.simpleString() == "struct<image:array<smallint>,label:smallint>"
         assert sorted((row.image, row.label) for row in frame.collect()) == sorted(expected)

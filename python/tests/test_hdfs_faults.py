@@ -28,8 +28,7 @@ ODD = "a b%c ü日#1"
 DATA = random.Random(0).randbytes(6 * BLOCK + 12345)  # in both processes
 SETTINGS = {
     "dfs.permissions.enabled": "true", "dfs.heartbeat.interval": "1", "dfs.namenode.heartbeat.recheck-interval": "500",
-    "dfs.namenode.delegation.token.always-use": "true", "dfs.namenode.delegation.token.max-lifetime": "1000",
-    "dfs.namenode.delegation.token.renew-interval": "1000",
+    "dfs.namenode.delegation.token.always-use": "true",
 }
 CLIENT = {"dfs.replication": "2", "dfs.blocksize": BLOCK, "dfs.client.retry.window.base": "10"}
 
@@ -132,7 +131,7 @@ def cluster(tmp_path_factory):
         with serving(folder, nodes=3, settings=SETTINGS) as server:
             conf = folder / "client"
             conf.mkdir()
-            for file, settings in (("core", {"fs.defaultFS": server}), ("hdfs", CLIENT)):
+            for file, settings in (("core", {"fs.defaultFS": server, "fs.viewfs.mounttable.default.link./here": f"{server}/"}), ("hdfs", CLIENT)):
                 entries = "".join(f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items())
                 (conf / f"{file}-site.xml").write_text(f"<configuration>{entries}</configuration>")
             cluster = Cluster(server, conf)
@@ -344,14 +343,39 @@ def test_safe_mode_quotas_and_permissions(cluster):
     assert "there" in cluster.names(folder) and "alices" not in cluster.names(folder)
 
 
-def test_a_token_that_has_expired(cluster, tmp_path):
-    credentials = cluster.jvm.org.apache.hadoop.security.Credentials()
-    [token] = cluster.system.addDelegationTokens("nobody", credentials)
-    credentials.writeTokenStorageFile(cluster.jvm.org.apache.hadoop.fs.Path(f"file://{tmp_path}/token"), cluster.mini.getConfiguration(0))
-    deadline = token.decodeIdentifier().getMaxDate()
+def test_a_token_that_is_valid_and_one_that_has_expired(cluster, tmp_path):
+    """Who has it is its owner, whatever the user's name."""
+    folder, file = cluster.folder("token"), tmp_path / "token"
+    cluster.call(put, f"{folder}/private", b"x")
+    cluster.system.setPermission(cluster.path(folder), cluster.jvm.org.apache.hadoop.fs.permission.FsPermission("700"))
+
+    def token():
+        credentials = cluster.jvm.org.apache.hadoop.security.Credentials()
+        [found] = cluster.system.addDelegationTokens("nobody", credentials)
+        credentials.writeTokenStorageFile(cluster.path(f"file://{file}"), cluster.mini.getConfiguration(0))
+        return found
+
+    token()
+    cluster.run("cat", f"{folder}/private", status=1, user="alice")
+    cluster.run("cat", f"{folder}/private", status=0, user="alice", HADOOP_TOKEN_FILE_LOCATION=str(file))
+    manager = cluster.mini.getNamesystem().getDelegationTokenSecretManager()
+    field = manager.getClass().getSuperclass().getDeclaredField("tokenRenewInterval")
+    field.setAccessible(True)
+    field.setLong(manager, 1000)
+    deadline = manager.getTokenExpiryTime(token().decodeIdentifier())
     wait_until(lambda: time.time() * 1000 > deadline, what="the token's end")
-    text = cluster.run("ls", f"{cluster.uri}/", status=1, HADOOP_TOKEN_FILE_LOCATION=str(tmp_path / "token"))
+    text = cluster.run("ls", f"{cluster.uri}/", status=1, HADOOP_TOKEN_FILE_LOCATION=str(file))
     assert f"cannot look at {cluster.uri}/: the delegation token has expired" in text and "start the application again" in text, text
+
+
+def test_a_mount_table(cluster):
+    """Of ``viewfs``, in the client's core-site.xml."""
+    folder = cluster.folder("mounted")
+    name = f"viewfs:///here{folder[len(cluster.uri):]}/a"
+    cluster.call(put, name)
+    assert cluster.call(get, name) == cluster.call(get, f"{folder}/a") == DATA
+    cluster.run("cat", name, status=0)
+    assert f"{name}b" in cluster.run("cat", f"{name}b", status=1)
 
 
 # ---- writers

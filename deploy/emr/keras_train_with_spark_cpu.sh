@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Trains Keras 3 in step on what Spark feeds, into /user/<you>/keras_model and /user/<you>/keras_export.
+# Trains a Keras 3 model, the workers in step, on what Spark feeds, into /user/<you>/keras_model and /user/<you>/keras_export.
 set -eu
 cd "$(dirname "$0")"
 exec ./submit.sh --py-files ../../examples/mnist/keras/mnist_model.py ../../examples/mnist/keras/mnist_spark.py --cluster_size "${NODES:-3}" --images_labels mnist/csv/train \
