@@ -28,7 +28,8 @@ html_js_files = [("versions.js", {"defer": "defer"})]
 templates_path = ["templates"]
 
 # Made by functions, not by users.
-_WITHOUT_CONSTRUCTOR = ("tensorflowonspark.TFCluster.TFCluster", "tensorflowonspark.TFSparkNode.TFNodeContext")
+_WITHOUT_CONSTRUCTOR = ("tensorflowonspark.TFCluster.TFCluster", "tensorflowonspark.TFSparkNode.TFNodeContext",
+                        "tensorflowonspark.TFManager.TFManager", "tensorflowonspark.TFManager.RowQueue", "tensorflowonspark.restarts.RestartingCluster")
 
 
 def _hide_constructor(app, what, name, obj, options, signature, return_annotation):

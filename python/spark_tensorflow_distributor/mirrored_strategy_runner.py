@@ -13,10 +13,9 @@ import secrets
 import socket
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from tensorflowonspark import _tfos, collectives, keras_mirror, launch, slots
+from tensorflowonspark import _tfos, collectives, jobs, keras_mirror, launch, slots
 from tensorflowonspark.failures import sendable
 from tensorflowonspark.sessions import ContextSpark
-from tensorflowonspark.TFParallel import run_instances
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ class MirroredStrategyRunner:
         payload = launch.pickle_function(train_fn, kwargs)
         task = _Worker(payload, self._num_slots, self._num_tasks, self._gpu_resource_name if self._use_gpu else None, self._use_custom_strategy,
                        is_encrypted)
-        return run_instances(spark, self._num_tasks, task, True, "MirroredStrategyRunner: the training failed")[0]
+        return jobs.run_instances(spark, self._num_tasks, task, True, "MirroredStrategyRunner: the training failed")[0]
 
     def _run_here(self, train_fn: Callable[..., Any], kwargs: Dict[str, Any]) -> Any:
         chosen: List[str] = []

@@ -364,6 +364,7 @@ class TFCluster:
             pyspark.errors.StreamingQueryException: a query failed by itself; the functions have read what came before, and have returned.
         """
         timeout = arguments.seconds("timeout", timeout, float("-inf"), words="a number of seconds, or -1 for no limit")
+        grace_secs = arguments.seconds("grace_secs", grace_secs, 0, words="a number of seconds, 0 or more")
         if self._closed:
             return
         try:
@@ -401,7 +402,7 @@ class TFCluster:
         left = deadline - time.monotonic()
         if left > 0:
             with contextlib.suppress(_tfos.TimedOutError):
-                self._rendezvous.wait(_tfos.ENDED, int(left * 1000))
+                self._rendezvous.wait(_tfos.ENDED, arguments.milliseconds(left))
             self._check()
 
     def _raise_query_failure(self) -> None:
@@ -531,7 +532,7 @@ def run(sc: Any, map_fun: Callable[[Any, Any], Any], tf_args: Any, num_executors
         tf_args: its first argument: any object; a list also becomes ``sys.argv`` of the node's process.
         num_executors: nodes in all. Spark must have as many free task slots. None: as many as there are executors by the application's settings:
             ``spark.dynamicAllocation.maxExecutors`` with dynamic allocation, ``spark.executor.instances``, or on Standalone ``spark.cores.max`` by
-            ``spark.executor.cores``; without any of these as there are task slots now.
+            ``spark.executor.cores``; without any of these as there are task slots when no executor has come for five seconds.
         num_ps: how many of them are parameter servers.
         tensorboard: start TensorBoard beside the first worker (else the chief).
         input_mode: an :class:`InputMode`.

@@ -7,11 +7,11 @@ import os
 import sys
 from typing import Any, Callable, List
 
-from . import _tfos, arguments, files, fs, gpus, jobs, launch, slots
+from . import arguments, files, fs, gpus, jobs, launch, slots
 from .failures import sendable
 from .sessions import spark_of
 
-__all__ = ["run", "run_instances"]
+__all__ = ["run"]
 
 
 def run(sc: Any, map_fn: Callable[[Any, Any], Any], tf_args: Any, num_executors: int, use_barrier: bool = True) -> List[Any]:
@@ -40,25 +40,7 @@ def run(sc: Any, map_fn: Callable[[Any, Any], Any], tf_args: Any, num_executors:
     if use_barrier:
         slots.await_slots(spark, count, "TFParallel.run(use_barrier=True)")
     task = _Instance(launch.pickle_function(map_fn, tf_args), count, files.before_slash(spark.default_fs()), gpus.requested(tf_args), use_barrier)
-    return run_instances(spark, count, task, use_barrier, "TFParallel: an instance failed")
-
-
-def run_instances(spark: Any, count: int, task: Callable[[int], bytes], barrier: bool, failure: str) -> List[Any]:
-    """The pickled results of the task for each number, unpickled.
-
-    Raises:
-        tensorflowonspark.errors.Error: the Spark job failed; the text begins with ``failure``.
-    """
-    from pyspark.serializers import CloudPickleSerializer
-
-    results: List[bytes] = []
-    job = jobs.SparkJob(spark, f"{count} instances of a function", lambda: results.extend(spark.run_each(count, task, barrier)))
-    try:
-        job.run()
-    except Exception as error:
-        text = jobs.brief(error)
-        raise _tfos.Error(f"{failure}: {text}{jobs.advice(text)}") from error
-    return list(map(CloudPickleSerializer().loads, results))
+    return jobs.run_instances(spark, count, task, use_barrier, "TFParallel: an instance failed")
 
 
 class _Instance:

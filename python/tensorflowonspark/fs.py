@@ -5,7 +5,8 @@
     fs.register()
     tf.data.TFRecordDataset(tf.io.gfile.glob("hdfs:///data/*.tfrecord"))
 
-A trainer and a function of ``TFParallel`` have them without a call. Files go through Hadoop's own client, in a JVM that the first use of such a file starts (docs/hadoop.md).
+A trainer and a function of ``TFParallel`` have them without a call. Files go through Hadoop's own client, in a JVM that the
+first use of such a file starts (docs/hadoop.md).
 """
 
 from __future__ import annotations

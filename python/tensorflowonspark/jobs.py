@@ -8,14 +8,14 @@ import re
 import threading
 import time
 import uuid
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 from . import _tfos
 from .failures import printable
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["SparkJob", "advice", "brief", "own_error"]
+__all__ = ["SparkJob", "advice", "brief", "own_error", "run_instances"]
 
 _CANCEL_SECS = 0.5
 
@@ -106,6 +106,24 @@ class SparkJob:
                 self._on_error(error)
         finally:
             self._ended.set()
+
+
+def run_instances(spark: Any, count: int, task: Callable[[int], bytes], barrier: bool, failure: str) -> List[Any]:
+    """The pickled results of the task for each number, unpickled.
+
+    Raises:
+        tensorflowonspark.errors.Error: the Spark job failed; the text begins with ``failure``.
+    """
+    from pyspark.serializers import CloudPickleSerializer
+
+    results: List[bytes] = []
+    job = SparkJob(spark, f"{count} instances of a function", lambda: results.extend(spark.run_each(count, task, barrier)))
+    try:
+        job.run()
+    except Exception as error:
+        text = brief(error)
+        raise _tfos.Error(f"{failure}: {text}{advice(text)}") from error
+    return list(map(CloudPickleSerializer().loads, results))
 
 
 def own_error(error: BaseException) -> Optional[_tfos.Error]:

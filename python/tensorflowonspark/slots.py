@@ -23,18 +23,23 @@ def await_slots(spark: Any, wanted: int, what: str) -> None:
     sc = spark.sc
     if sc is None or (spark.setting("spark.dynamicAllocation.enabled") or "").lower() == "true":
         return
+    found = _settled_slots(sc, wanted)
+    if found < wanted:
+        raise RuntimeError(f"{what} needs {wanted} tasks that run at a time, and this application has slots for {found}: ask for fewer, or give it "
+                           "more executors or cores (--num-executors, --executor-cores)")
+
+
+def _settled_slots(sc: Any, enough: int = sys.maxsize) -> int:
+    """How many tasks can run at a time, once that is enough or no more executors come: they do so for a while after the application has started."""
     found, is_local = -1, sc.master.startswith("local[") or sc.master == "local"
     deadline = time.monotonic()
     while True:
         slots = _slots(sc)
-        if slots >= wanted:
-            return
         if slots != found:
             found = slots
             deadline = time.monotonic() + (0 if is_local else _STEADY_SECS if slots else _FIRST_SECS)
-        if time.monotonic() >= deadline:
-            raise RuntimeError(f"{what} needs {wanted} tasks that run at a time, and this application has slots for {slots}: ask for fewer, or give it "
-                               "more executors or cores (--num-executors, --executor-cores)")
+        if slots >= enough or time.monotonic() >= deadline:
+            return slots
         time.sleep(0.1)
 
 
@@ -44,7 +49,7 @@ def _slots(sc: Any) -> int:
 
 
 def cluster_size(spark: Any) -> int:
-    """How many executors the application's settings give it, else how many task slots it has now.
+    """How many executors the application's settings give it, else how many task slots it has once no more executors come.
 
     Raises:
         ValueError: neither is known.
@@ -56,7 +61,7 @@ def cluster_size(spark: Any) -> int:
     is_dynamic = (spark.setting("spark.dynamicAllocation.enabled") or "").lower() == "true"
     on_standalone = number("spark.cores.max") // (number("spark.executor.cores") or sys.maxsize)
     found = (is_dynamic and number("spark.dynamicAllocation.maxExecutors")) or number("spark.executor.instances") or on_standalone
-    found = found or (0 if spark.sc is None else _slots(spark.sc))
+    found = found or (0 if spark.sc is None else _settled_slots(spark.sc))
     if not found:
         raise ValueError("num_executors is not said, and neither settings nor executors tell it: pass it, or set spark.executor.instances")
     return found

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tensorflowonspark import _tfos, arguments, dataset, frames, gpu_info, gpus, tfrecord, util
+from tensorflowonspark import TFCluster, _tfos, arguments, dataset, frames, gpu_info, gpus, tfrecord, util
 
 COUNTS = [np.int8(3), np.int64(3), np.uint16(3), np.array(3), pd.Series([3]).iloc[0], pd.Series([3], dtype="Int64").iloc[0], np.int64(7) // np.int64(2)]
 NO_COUNTS = [True, np.True_, np.array(True), 3.0, np.float64(3), "3", None, np.array([3]), math.nan, b"3", [3]]
@@ -212,3 +212,11 @@ def test_data_that_spark_does_not_have_is_named_with_what_makes_it_spark_s():
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"^train\\(\\) takes a DataFrame, not {words}"):
             frames.check_rows(data, "train() takes a DataFrame")
+
+
+@pytest.mark.parametrize("argument", ["timeout", "grace_secs"])
+@pytest.mark.parametrize("value", ["30", None, math.nan])
+def test_shutdown_refuses_times_before_it_ends_anything(argument, value):
+    cluster = object.__new__(TFCluster.TFCluster)  # which has nothing to end
+    with pytest.raises(ValueError, match=f"{argument} must be a number of seconds, .*not {value!r}"):
+        cluster.shutdown(**{argument: value})

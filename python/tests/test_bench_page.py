@@ -8,7 +8,8 @@ import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts/bench_page.py"
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts/bench_page.py"
 LINE = {"bench": "feed_df", "case": "get_dataset", "unit": "rows/s", "ours": 201300.0,
         "anchor": 1197.0, "anchor_name": "original", "ratio": 168.149, "goal": 100, "met": True}
 
@@ -36,3 +37,13 @@ def test_a_page_is_made_of_lines(tmp_path):
 def test_what_is_no_line_is_said(tmp_path):
     assert "no line of make bench in these files" in make_page(tmp_path).stderr
     assert re.search(r"lines\.json:2: no line of make bench: KeyError\('case'\)", make_page(tmp_path, {"bench": "ring"}).stderr)
+
+
+def test_the_first_page_has_the_ratios_of_the_page():
+    """Against the original, or TensorFlow's own all-reduce."""
+    page = (ROOT / "docs/benchmarks.md").read_text()
+    rows = re.findall(r"^\| (`\w+`) \| (.+?) \| .+? \| `(?:original|original_df_rdd|tensorflow_ring)` \| .+? \| ([\d.,]+) \|", page, re.MULTILINE)
+    ratios = {f"{bench}: {case}": ratio for bench, case, ratio in rows}
+    shown = re.findall(r"^\| .+? \| ([\d.,]+) \| (`\w+`: .+?) \|$", (ROOT / "docs/index.md").read_text(), re.MULTILINE)
+    assert len(shown) > 5
+    assert [f"{row}: {ratio}" for ratio, row in shown] == [f"{row}: {ratios.get(row)}" for _, row in shown]

@@ -67,20 +67,32 @@ def test_ten_minute_start(sc):
     assert names["right"] > 0.8
 
 
-@pytest.mark.parametrize("page", ["TFCluster", "TFSparkNode", "TFNode", "TFParallel", "keras", "pipeline", "reservation", "errors", "tfrecord", "dfutil",
-                                  "compat", "fs", "gpu_info", "util"])
-def test_every_public_call_has_an_example(page):
-    module, examples = importlib.import_module(f"tensorflowonspark.{page}"), "".join(examples_of(path) for path in REFERENCE)
-    table = (DOCS / "reference" / f"{page}.md").read_text()
-    for name in module.__all__:
-        value = getattr(module, name)
-        if inspect.isfunction(value) and name not in (*REPLACED, "run_instances"):
-            assert re.search(rf"\b{name}\b", examples), f"{page}.{name}"
+MODULES = {page: f"tensorflowonspark.{page}" for page in (
+    "TFCluster", "restarts", "TFSparkNode", "TFNode", "TFParallel", "dataset", "keras", "pipeline", "reservation", "errors", "tfrecord", "dfutil", "compat",
+    "fs",
+    "gpu_info", "util")}  # fmt: skip
+
+
+@pytest.mark.parametrize("page, module", [
+    *MODULES.items(), ("TFSparkNode", "tensorflowonspark.TFManager"), ("gpu_info", "tensorflowonspark.gpus"),
+    ("distributor", "spark_tensorflow_distributor.mirrored_strategy_runner"),
+])  # fmt: skip
+def test_every_public_call_has_an_example(page, module):
+    examples, text = "".join(map(examples_of, REFERENCE)), (DOCS / "reference" / f"{page}.md").read_text()
+    for name in importlib.import_module(module).__all__:
+        value = getattr(importlib.import_module(module), name)
+        if module.endswith(".gpus") and f"{module}.{name}" not in text:
+            continue  # for other modules of the package
+        assert name in text or f"automodule:: {module}" in text, f"{module}.{name}"
+        if inspect.isfunction(value) and name not in REPLACED:
+            assert re.search(rf"\b{name}\b", examples), f"{module}.{name}"
         elif inspect.isclass(value):
-            assert name in table or f"automodule:: tensorflowonspark.{page}" in table, f"{page}.{name}"
             methods = [key for key, method in vars(value).items() if inspect.isfunction(method) and not key.startswith("_")]
-            if page not in ("pipeline", "errors"):
-                assert not [key for key in methods if f".{key}(" not in examples and key not in REPLACED], f"{page}.{name}"
+            assert not [key for key in methods if f".{key}(" not in examples and key not in REPLACED], f"{module}.{name}"
+
+
+def test_every_page_of_the_reference_is_of_a_module():
+    assert {path.stem for path in REFERENCE} == {*MODULES, "distributor"}
 
 
 def test_code_is_python():

@@ -63,12 +63,13 @@ def run(place):
 
 
 def commands(folder):
-    """The programs that the README's shell blocks run by spark-submit, with their arguments."""
+    """The programs that the README's shell blocks run by spark-submit, with their arguments. Those of MNIST are typed in one folder."""
+    start = EXAMPLES / folder.split("/")[0]
     for block in re.findall(r"```sh\n(.*?)```", (EXAMPLES / folder / "README.md").read_text(), re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line)
             if words[:1] == ["spark-submit"]:
-                yield EXAMPLES / folder / words[1], words[2:]
+                yield start / words[1], words[2:]
 
 
 def lines_in(folder):
@@ -83,7 +84,7 @@ def saved_model_cli(line):
 
 def type_lines(place, text):
     """What a shell prints that runs the text in the folder of the data, where ``python`` is this one and runs the examples' programs."""
-    programs = re.sub(r"\bpython (examples/utils/)?(?=\w+\.py)", f"{sys.executable} {EXAMPLES}/utils/", text)
+    programs = re.sub(r"\bpython \.\./utils/(?=\w+\.py)", f"{sys.executable} {EXAMPLES}/utils/", text)
     return subprocess.run(["bash", "-euo", "pipefail", "-c", programs], cwd=place, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

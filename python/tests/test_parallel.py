@@ -2,6 +2,7 @@
 """TFParallel.run: instances side by side, with and without a barrier, and their results."""
 
 import sys
+import types
 
 import pytest
 
@@ -89,7 +90,39 @@ def test_the_size_of_a_cluster_by_the_settings(settings, size):
     assert slots.cluster_size(Settings(**settings)) == size
 
 
-def test_the_size_of_a_cluster_by_its_slots(sc):
+class Clock:
+    """Stands for the module ``time``: it is later by what is slept."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setattr(slots, "time", Clock())
+    return slots.time
+
+
+def test_the_size_of_a_cluster_by_its_slots(sc, clock):
     assert slots.cluster_size(sessions.ContextSpark(sc)) == 2
     with pytest.raises(ValueError, match="num_executors is not said"):
         slots.cluster_size(Settings(cores_max="8"))
+
+
+def test_the_size_of_a_cluster_whose_executors_still_come(monkeypatch, clock):
+    """Three within twelve seconds, and one much later; then none at all."""
+    spark, comes = Settings(), [7, 10, 12, 40]
+    spark.sc = types.SimpleNamespace(master="spark://host:7077")
+    monkeypatch.setattr(slots, "_slots", lambda sc: sum(at <= clock.now for at in comes))
+    assert slots.cluster_size(spark) == 3
+    slots.await_slots(spark, 3, "this")
+    comes.clear()
+    with pytest.raises(ValueError, match="num_executors is not said"):
+        slots.cluster_size(spark)
+    with pytest.raises(RuntimeError, match="this needs 1 tasks that run at a time, and this application has slots for 0"):
+        slots.await_slots(spark, 1, "this")

@@ -77,8 +77,8 @@ def test_train_and_infer_on_standalone(master):
 
     context = make_context(master, spark_executor_memory="512m")
     try:
-        with TFCluster.run(context, work, None, 2, 0, input_mode=InputMode.SPARK) as cluster:
-            assert {node["job_name"] for node in cluster.cluster_info} == {"worker"}
+        with TFCluster.run(context, work, None, input_mode=InputMode.SPARK) as cluster:  # as many nodes as executors have come
+            assert [node["job_name"] for node in cluster.cluster_info] == ["worker", "worker"]
             assert cluster.inference(context.parallelize(range(1000), 4)).collect() == list(range(1, 1001))
     finally:
         context.stop()
