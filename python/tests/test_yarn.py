@@ -22,7 +22,7 @@ from test_gpu_commands import PROGRAM as GPU_PROGRAM
 from test_gpu_commands import commands
 from test_gpus import library  # noqa: F401
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 pytest.importorskip("tensorflow")
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "yarn_program.py")
@@ -156,7 +156,7 @@ def shell(yarn, tmp_path_factory):
         with open(README) as file:
             [lines] = re.findall(rf"^## {section}$.*?```sh\n(.*?)```", file.read(), re.DOTALL | re.MULTILINE)
         lines = yarn.exports + lines
-        done = subprocess.run(["bash", "-e", "-c", lines], cwd=os.path.dirname(README), env=environ, capture_output=True, text=True, timeout=560)
+        done = subprocess.run(["bash", "-e", "-c", lines], cwd=os.path.dirname(README), env=environ, capture_output=True, text=True, timeout=1100)
         assert done.returncode == 0, done.stdout + done.stderr
         if predictions is None:
             return done.stdout
@@ -178,16 +178,19 @@ def assert_trained(said, folder):
     assert any(name.startswith("events.out.tfevents.") for name in names)
 
 
+# Of 200 predictions those that know nothing have 20 right.
+
+
 def test_the_guide_of_emr_with_rows_that_spark_feeds(shell):
     said, right = shell("Fed by Spark", ("predictions", r"\d{4}-\d\d-\d\dT[\d:]{8} Label: (\d), Prediction: (\d)"))
     assert_trained(said, "/user/hadoop/mnist_model")
-    assert right > 100 and " Label: " in said
+    assert right > 60 and " Label: " in said
 
 
 def test_the_guide_of_emr_with_files_that_workers_read(shell):
     said, right = shell("Read by the workers", ("predictions", r"(\d) (\d)"))
     assert_trained(said, "mnist_model")
-    assert right > 100 and re.search(r"^\d \d$", said, re.MULTILINE)
+    assert right > 60 and re.search(r"^\d \d$", said, re.MULTILINE)
 
 
 @pytest.mark.parametrize("section", ["Keras 3, fed by Spark", "Keras 3, read by the workers"])
