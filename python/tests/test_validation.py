@@ -232,7 +232,7 @@ def test_s12_a_validation_that_nobody_reads_is_named(sc):
             feed.next_batch(10)
 
     with TFCluster.run(sc, function, None, 1, 0, input_mode=FEED) as cluster:
-        with pytest.raises(_tfos.TimedOutError, match='unread in queue "validation"'):
+        with pytest.raises(_tfos.TimedOutError, match='unread in queue ("input" and )?"validation"'):  # the trainer may begin late
             cluster.train(sc.parallelize(range(20)), num_epochs=1, feed_timeout=2, validation=sc.parallelize(range(20)))
     large = sc.parallelize(range(2), 2).flatMap(lambda i: (bytes(1 << 20) for _ in range(40)))
     cluster = TFCluster.run(sc, function, None, 1, 0, input_mode=FEED)
