@@ -204,7 +204,9 @@ def _without_nodes(tf: Any, path: str, saved: Any) -> Iterator[str]:
     if not _functions_name_a_node(saved):
         yield path
         return
-    for graph in saved.meta_graphs:
+    freed = type(saved)()
+    freed.CopyFrom(saved)
+    for graph in freed.meta_graphs:
         free_functions(graph)
     with tempfile.TemporaryDirectory(prefix="tfos-model-") as folder:
         for below in filter(lambda name: tf.io.gfile.isdir(f"{path}/{name}"), ("variables", "assets")):
@@ -212,7 +214,7 @@ def _without_nodes(tf: Any, path: str, saved: Any) -> Iterator[str]:
             for name in tf.io.gfile.listdir(f"{path}/{below}"):
                 tf.io.gfile.copy(f"{path}/{below}/{name}", f"{folder}/{below}/{name}")
         with open(f"{folder}/saved_model.pb", "wb") as file:
-            file.write(saved.SerializeToString())
+            file.write(freed.SerializeToString())
         yield folder
 
 

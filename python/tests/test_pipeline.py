@@ -196,12 +196,12 @@ def test_keras_files(models, spark):
     assert tuples(model.transform(frame)) == [([2.0, 2.5], [4.5]), ([3.0, 6.0], [9.0])]
 
 
-@pytest.mark.parametrize("way", ["checkpoint", "tensors", "signature", "original"])
+@pytest.mark.parametrize("way", ["checkpoint", "tensors", "signature", "original", "original tensors"])
 def test_graphs_of_tensorflow_1(models, pairs, way):
     if way == "checkpoint":
         model = TFModel({}).setModelDir(f"{models}/checkpoint")
     else:
-        model = model_at(f"{models}/{'original' if way == 'original' else 'graph'}").setTagSet("serve")
+        model = model_at(f"{models}/{'original' if way.startswith('original') else 'graph'}").setTagSet("serve")
     names = ("given", "got") if way in ("signature", "original") else ("x", "y")
     result = model.setInputMapping({"pair": names[0]}).setOutputMapping({names[1]: "y"}).transform(pairs)
     assert tuples(result) == [(3.0 * i + 3,) for i in range(25)]
