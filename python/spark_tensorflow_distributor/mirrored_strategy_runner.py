@@ -13,7 +13,7 @@ import secrets
 import socket
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from tensorflowonspark import _tfos, collectives, jobs, keras_mirror, launch, slots
+from tensorflowonspark import _tfos, collectives, fs, jobs, keras_mirror, launch, slots
 from tensorflowonspark.failures import sendable
 from tensorflowonspark.sessions import ContextSpark
 
@@ -240,6 +240,7 @@ def _no_servers() -> Iterator[None]:
 
 
 def _train(train_fn: Callable[..., Any], kwargs: Dict[str, Any], use_custom_strategy: bool, is_alone: bool = False, device_count: int = 0) -> Any:
+    fs.register_on_import()
     if use_custom_strategy:
         return train_fn(**kwargs)
     import tensorflow as tf

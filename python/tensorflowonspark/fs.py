@@ -5,8 +5,9 @@
     fs.register()
     tf.data.TFRecordDataset(tf.io.gfile.glob("hdfs:///data/*.tfrecord"))
 
-A trainer and a function of ``TFParallel`` have them without a call. Files go through Hadoop's own client, in a JVM that the
-first use of such a file starts (docs/hadoop.md).
+Trainers, the functions of ``TFParallel``, ``MirroredStrategyRunner`` and ``TFEstimator``, and what loads a model for ``TFModel``
+have them without a call. Files go through Hadoop's own client, in a JVM that the first use of such a file starts
+(docs/file_systems.md).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, Iterable, Iterator, List, Optional
 from pyspark.ml.base import Estimator, Model
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable, MLWriter
 
-from . import TFCluster, _tfos, dfutil, files, frames, gpus, saved_models, transform
+from . import TFCluster, _tfos, dfutil, files, frames, fs, gpus, saved_models, transform
 from .arguments import count
 from .params import (
     HasBatchSize,
@@ -241,11 +241,12 @@ def _for_all(frame: Any, name: Optional[str]) -> Optional[str]:
 
 
 def single_node_env(args: Any) -> None:
-    """Prepares this process for TensorFlow alone: ``sys.argv`` of a list, and the GPUs that ``args.num_gpus`` asks for (one, if it says nothing)."""
+    """Prepares this process for TensorFlow alone: ``sys.argv`` of a list, GPUs as ``args.num_gpus`` says (one, if it says nothing), and Hadoop's files."""
     argv = args if isinstance(args, list) else getattr(args, "argv", None)
     if argv:
         sys.argv = argv
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus.take(gpus.requested(args)))
+    fs.register_on_import()
 
 
 def get_meta_graph_def(saved_model_dir: str, tag_set: str) -> Any:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from . import files, gpus
+from . import files, fs, gpus
 
 __all__ = ["InputSpec", "Model", "ModelRequest", "OutputSpec", "free_functions", "graphs_of", "import_tensorflow", "open_model",
            "restore_graph"]
@@ -104,6 +104,8 @@ def _located(tf: Any, request: ModelRequest) -> Tuple[str, Callable[[Any, str, M
     if name is None:
         raise ValueError("there is no model to load: set export_dir to the folder of a SavedModel or to a .keras file (setExportDir)")
     path = files.for_tensorflow(name).rstrip("/")
+    if "://" in path:
+        fs.register_on_import()
     exists = tf.io.gfile.exists
     if exists(f"{path}/saved_model.pb") or exists(f"{path}/saved_model.pbtxt"):
         return path, _load_saved_model
@@ -179,7 +181,7 @@ def _load_saved_model(tf: Any, path: str, request: ModelRequest) -> Model:
     key = request.signature_def_key
     if key is None:
         key = next(iter(signatures)) if len(signatures) == 1 else _DEFAULT_SIGNATURE
-        if key not in signatures or not set(request.inputs) <= set(_inputs_of(signatures[key], request)):
+        if key not in signatures or not _has_names(signatures[key], request):
             with _without_nodes(tf, path, saved) as folder:
                 graph = _load_graph(tf, folder, tags or tag_sets[0])
             if graph is not None and all(_tensor(graph, name) is not None for name in (*request.inputs, *request.outputs)) and request.inputs:
@@ -263,6 +265,10 @@ def _inputs_of(function: Any, request: ModelRequest) -> Dict[str, InputSpec]:
             continue
         taken.update(f"{name}_{i + 1}" for i in range(len(companions)))
     return {name: spec for name, spec in inputs.items() if name not in taken}
+
+
+def _has_names(function: Any, request: ModelRequest) -> bool:
+    return set(request.inputs) <= set(_inputs_of(function, request)) and set(request.outputs) <= set(function.structured_outputs)
 
 
 # -- Keras

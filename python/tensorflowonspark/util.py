@@ -7,14 +7,14 @@ import os
 import socket
 from typing import Any, Optional, Sequence, Union
 
-from . import gpu_info
+from . import fs, gpu_info
 from .arguments import count
 
 __all__ = ["find_in_path", "get_ip_address", "index_on_host", "num_executors", "num_param_servers", "single_node_env", "tensorflow_version"]
 
 
 def single_node_env(num_gpus: int = 1, worker_index: int = -1, nodes: Optional[Sequence[str]] = None) -> None:
-    """Sets ``CUDA_VISIBLE_DEVICES`` of this process to free GPUs, or to none.
+    """Sets ``CUDA_VISIBLE_DEVICES`` of this process to free GPUs, or to none, and lets TensorFlow read and write Hadoop's file systems.
 
     Args:
         num_gpus: GPUs to take, if the machine has any.
@@ -27,6 +27,7 @@ def single_node_env(num_gpus: int = 1, worker_index: int = -1, nodes: Optional[S
     if num_gpus > 0 and not is_refused and gpu_info.is_gpu_available():
         gpus = str(gpu_info.get_gpus(num_gpus, index_on_host(worker_index, nodes or ())))
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+    fs.register_on_import()
 
 
 def index_on_host(worker_index: int, nodes: Sequence[str]) -> int:

@@ -67,7 +67,7 @@ def write_graph(folder):
         y = tf.reduce_sum(x * tf.cond(tf.size(x) > 0, gain.read_value, lambda: 0.0), axis=1, name="y")
         session.run(v1.global_variables_initializer())
         v1.train.Saver().save(session, f"{folder}/checkpoint/model", global_step=7)
-        signature = {"inputs": {"given": x}, "outputs": {"got": y}, "method_name": "tensorflow/serving/predict"}
+        signature = {"inputs": {"x": x}, "outputs": {"got": y}, "method_name": "tensorflow/serving/predict"}
         TFNode.export_saved_model(session, f"{folder}/graph", "serve", {"serving_default": signature})
         builder = v1.saved_model.Builder(f"{folder}/original")  # as TensorFlowOnSpark exports: its functions still name the worker
         signature = v1.saved_model.predict_signature_def({"given": x}, {"got": y})

@@ -144,7 +144,7 @@ def test_mnist_as_in_tensorflow_1(run, place):
     mover.start()
     try:
         small = ["--batch_size", "20"]
-        run("mnist/v1", dict.fromkeys(("mnist_v1_spark.py", "mnist_v1_tf.py", "mnist_v1_streaming.py"), small))
+        run("mnist/v1", dict.fromkeys((f"mnist_v1_{name}.py" for name in ("spark", "tf", "streaming", "pipeline")), small))
     finally:
         ended.set()
         mover.join()
@@ -153,6 +153,10 @@ def test_mnist_as_in_tensorflow_1(run, place):
     assert len(lines_in(place / "tf_predictions")) == 200
     assert len([line for line in lines_in(place / "predictions") if re.search(r"Label: \d, Prediction: \d$", line)]) == 200
     assert (place / "mnist_export" / "saved_model.pb").is_file()
+    by_signature, by_checkpoint, features = (lines_in(place / name) for name in ("signature_predictions", "checkpoint_predictions", "direct_features"))
+    assert len(by_signature) == 200 and sorted(by_signature) == sorted(by_checkpoint)
+    assert sum(row["label"] == row["predictions"] for row in map(json.loads, by_signature)) > 100
+    assert {len(json.loads(line)["features"]) for line in features} == {128}
     printed = type_lines(place, "\n".join(re.findall(r"```sh\n(.*?)```", (EXAMPLES / "utils" / "README.md").read_text(), re.DOTALL)))
     image, *operations = printed.splitlines()
     assert np.array(json.loads(image)).shape == (28, 28, 1) and "prediction\tArgMax" in operations

@@ -5,6 +5,7 @@ import gzip
 import importlib
 import os
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -182,10 +183,13 @@ def test_demonstration(tmp_path):
 
 @pytest.mark.long
 def test_parameter_servers(tmp_path):
-    """The loss of a custom loop falls; the embedding lies on both servers."""
-    settings = {"PYSPARK_SUBMIT_ARGS": "--master local-cluster[5,1,1024] --conf spark.ui.enabled=false pyspark-shell", "PYSPARK_PYTHON": sys.executable,
+    """The README's command: the loss of a custom loop falls; the embedding lies on both servers."""
+    readme = (EXAMPLE.parent / "parameter_server" / "README.md").read_text()
+    _, option, master, program, *arguments = shlex.split(re.search(r"^spark-submit .*", readme, re.MULTILINE).group())
+    assert option == "--master"
+    settings = {"PYSPARK_SUBMIT_ARGS": f"--master {master} --conf spark.ui.enabled=false pyspark-shell", "PYSPARK_PYTHON": sys.executable,
                 "SPARK_LOCAL_IP": "127.0.0.1"}
-    output = run_example(tmp_path, "../parameter_server/train.py", "--cluster_size", "5", "--num_ps", "2", "--steps", "100", **settings)
+    output = run_example(tmp_path, f"../parameter_server/{program}", *arguments, "--steps", "100", **settings)
     losses = [float(loss) for loss in re.findall(r"epoch \d: loss (\d+\.\d+)", output)]
     assert len(losses) == 3 and losses[-1] < losses[0], output
-    assert "table on /job:ps/replica:0/task:0/device:CPU:0, /job:ps/replica:0/task:1/device:CPU:0" in output
+    assert re.search(r"^\[chief:0\] (table on .*)", readme, re.MULTILINE).group(1) in output

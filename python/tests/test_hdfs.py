@@ -9,12 +9,16 @@ import pytest
 
 import test_hadoop_formats as formats
 from hadoop_cluster import shared_server  # noqa: F401
+from spark_tensorflow_distributor import MirroredStrategyRunner
+from tensorflowonspark import TFCluster
+from test_cluster import local
 from test_spark_source import features, load, source_spark, spark  # noqa: F401
 
 tf = pytest.importorskip("tensorflow")
 pa = pytest.importorskip("pyarrow")
 
 from tensorflowonspark import tfrecord  # noqa: E402
+from tensorflowonspark.pipeline import TFModel  # noqa: E402
 
 pytestmark = pytest.mark.long
 
@@ -148,6 +152,32 @@ def test_files_by_uri(spark, disk, folder, tmp_path):  # noqa: F811
             tfrecord.read(f"{folder}/{missing}")
     batches = list(tfrecord.dataset(f"{folder}/b.tfrecord.gz", table.schema, batch_size=20000))
     assert [len(batch["x"]) for batch in batches] == [20000, 20000, 10000] and batches[2]["x"][-1] == 49999
+
+
+def write_a_line(name, ctx=None):
+    import tensorflow
+
+    with tensorflow.io.gfile.GFile(name, "w") as file:
+        file.write("a line")
+
+
+def test_functions_have_it_without_a_call(spark, disk, folder):  # noqa: F811
+    TFCluster.run(spark, local(write_a_line), f"{folder}/cluster", 1, 0).shutdown()
+    MirroredStrategyRunner(num_slots=1, use_gpu=False, use_custom_strategy=True).run(local(write_a_line), name=f"{folder}/distributor")
+    assert disk.names(folder) == [f"{folder}/cluster", f"{folder}/distributor"]
+
+
+def test_models_there(spark, disk, folder, tmp_path):  # noqa: F811
+    """A SavedModel, which runs in the JVM, and a Keras file, which runs in Python."""
+    subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__), "pipeline_models.py"), str(tmp_path)], check=True)
+    for name in ("good", "scaled.keras"):
+        disk.put(tmp_path / name, f"{folder}/{name}")
+    frame = spark.range(100).selectExpr("id", "array(double(id), 1.0d) AS pair", "2.0d AS gain")
+    result = TFModel({}).setExportDir(f"{folder}/good").setInputMapping({"pair": "x"}).setOutputMapping({"y": "y"}).setKeep(["id"]).transform(frame)
+    assert "MapInArrow" not in result._jdf.queryExecution().toString()
+    assert sorted(tuple(row) for row in result.collect()) == [(i, 3.0 * i + 0.5) for i in range(100)]
+    keras = TFModel({}).setExportDir(f"{folder}/scaled.keras").setInputMapping({"pair": "pair", "gain": "gain"}).setOutputMapping({"scaled": "y"})
+    assert sorted(row[0] for row in keras.transform(frame).collect()) == [[2.0 * i, 2.0] for i in range(100)]
 
 
 def test_s78_that_very_file(disk, folder, tmp_path):

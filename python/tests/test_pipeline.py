@@ -202,7 +202,7 @@ def test_graphs_of_tensorflow_1(models, pairs, way):
         model = TFModel({}).setModelDir(f"{models}/checkpoint")
     else:
         model = model_at(f"{models}/{'original' if way.startswith('original') else 'graph'}").setTagSet("serve")
-    names = ("given", "got") if way in ("signature", "original") else ("x", "y")
+    names = {"signature": ("x", "got"), "original": ("given", "got")}.get(way, ("x", "y"))
     result = model.setInputMapping({"pair": names[0]}).setOutputMapping({names[1]: "y"}).transform(pairs)
     assert tuples(result) == [(3.0 * i + 3,) for i in range(25)]
 
@@ -226,15 +226,22 @@ def test_a_worker_loads_a_model_once(models, pairs, monkeypatch):
     """The loaded model stays in Spark's Python worker: tasks of a second action find it there."""
     monkeypatch.setattr(transform, "_goes_by_jvm", lambda *args: False)
 
-    def loads(batches):
+    def held(batches):
         import pyarrow
 
         from tensorflowonspark import saved_models
 
-        yield from (pyarrow.RecordBatch.from_pydict({"loaded": [len(saved_models._loaded)] * batch.num_rows}) for batch in batches)
+        now = list(saved_models._loaded.values())
+        first = vars(saved_models).setdefault("first", now)
+        is_same = len(now) == 1 and now[0] is first[0]
+        yield from (pyarrow.RecordBatch.from_pydict({"process": [os.getpid()], "is_same": [is_same]}) for batch in batches)
 
-    model_at(f"{models}/good").setInputMapping({"pair": "x"}).setOutputMapping({"y": "y"}).transform(pairs).collect()
-    assert max(row[0] for row in pairs.select("id").mapInArrow(loads, "loaded long").collect()) == 1
+    model = model_at(f"{models}/good").setInputMapping({"pair": "x"}).setOutputMapping({"y": "y"})
+    seen = []
+    for _ in range(2):
+        model.transform(pairs).collect()
+        seen.append({tuple(row) for row in pairs.select("id").mapInArrow(held, "process long, is_same boolean").collect()})
+    assert seen[0] & seen[1] and all(is_same for _, is_same in seen[0] | seen[1])
 
 
 # -- what is refused

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from conftest import make_context
+from conftest import make_context, wait_until
 from test_pipeline import model_at
 
 pytest.importorskip("pyarrow")
@@ -37,19 +37,33 @@ class Loaded:
     """The model that the JVM has loaded last."""
 
     def __init__(self, spark):
+        self._gateway = spark.sparkContext._gateway
         jvm = spark.sparkContext._jvm
         self._class = jvm.java.lang.Class.forName("org.tfos.LoadedModel", True, jvm.java.lang.Thread.currentThread().getContextClassLoader())
 
-    def _get(self, name, owner):
+    def _field(self, name):
         field = self._class.getDeclaredField(name)
         field.setAccessible(True)
-        return field.get(owner)
+        return field
+
+    def current(self):
+        """None: the model was freed."""
+        return self._field("current").get(None)
 
     def handle(self):
-        return self._get("handle", self._get("current", None))
+        return self._field("handle").get(self.current())
 
     def holds(self):
-        return self._get("holdCount", self._get("current", None))
+        return self._field("holdCount").get(self.current())
+
+    def look_after(self, seconds):
+        """Does what the timer does, as if the model had been idle for so long."""
+        idle_since = self._field("idleSince")
+        idle_since.setLong(self.current(), idle_since.get(self.current()) - int(seconds * 1e9))
+        no_types, no_arguments = (self._gateway.new_array(kind, 0) for kind in (self._gateway.jvm.java.lang.Class, self._gateway.jvm.java.lang.Object))
+        method = self._class.getDeclaredMethod("endIfIdle", no_types)
+        method.setAccessible(True)
+        method.invoke(self.current(), no_arguments)
 
 
 def test_tasks_share_a_model_and_let_go_of_it(spark, model):
@@ -70,36 +84,72 @@ def test_tasks_share_a_model_and_let_go_of_it(spark, model):
     assert loaded.holds() == 0 and loaded.handle() == handle
 
 
-def test_a_model_behind_a_uri_is_copied_for_the_time_of_loading(spark, model, monkeypatch):
-    """Hadoop reads this machine's files by a URI of another scheme, which Python reads as paths."""
+def test_a_job_that_is_cancelled_lets_go_of_the_model(spark, model):
+    from pyspark import InheritableThread
+
+    frame = spark.range(0, 1_000_000_000, 1, 2).selectExpr("array(double(id), 1.0d) as x")
+    stage = model_at(model).setInputMapping({"x": "x"}).setOutputMapping({"y": "y"})
+    loaded, ended = Loaded(spark), []
+
+    def run():
+        spark.sparkContext.setJobGroup("endless", "a transform that is cancelled")
+        with pytest.raises(Exception, match="cancelled") as caught:
+            stage.transform(frame).selectExpr("sum(y)").collect()
+        ended.append(caught.type.__name__)
+
+    thread = InheritableThread(run)
+    thread.start()
+    wait_until(lambda: loaded.current() is not None and loaded.holds() == 2, what="both tasks")
+    spark.sparkContext.cancelJobGroup("endless")
+    thread.join(60)
+    wait_until(lambda: loaded.holds() == 0, what="the end of both tasks")
+    assert ended
+    small = spark.range(5).selectExpr("array(double(id), 1.0d) as x")
+    assert stage.transform(small).selectExpr("sum(y)").first()[0] == 32.5
+
+
+def test_a_model_is_freed_when_it_has_been_idle(spark, model):
+    frame = spark.range(5).selectExpr("array(double(id), 1.0d) as x")
+    stage = model_at(model).setInputMapping({"x": "x"}).setOutputMapping({"y": "y"})
+    loaded = Loaded(spark)
+    for _ in range(2):
+        assert stage.transform(frame).selectExpr("sum(y)").first()[0] == 32.5
+        loaded.look_after(30)
+        assert loaded.current() is not None
+        loaded.look_after(31)
+        assert loaded.current() is None
+
+
+@pytest.fixture
+def move_model(monkeypatch):
+    """move_model(uri) makes what looks at a model say that it is there."""
     from tensorflowonspark import transform
 
     look_at = transform._look_at
+
+    def move(uri):
+        def look_and_move(frame, request):
+            answer = look_at(frame, request)
+            answer["native"].update(path=uri, is_local=False)
+            return answer
+
+        monkeypatch.setattr(transform, "_look_at", look_and_move)
+
+    return move
+
+
+def test_a_model_behind_a_uri_is_copied_for_the_time_of_loading(spark, model, move_model):
+    """Hadoop reads this machine's files by a URI of another scheme, which Python reads as paths."""
     spark.sparkContext._jsc.hadoopConfiguration().set("fs.viewfs.mounttable.models.link./good", f"file://{model}")
-
-    def behind_a_uri(frame, request):
-        answer = look_at(frame, request)
-        answer["native"].update(path="viewfs://models/good", is_local=False)
-        return answer
-
-    monkeypatch.setattr(transform, "_look_at", behind_a_uri)
+    move_model("viewfs://models/good")
     frame = spark.range(3).selectExpr("array(double(id), 1.0d) as x")
     result = model_at(model).setInputMapping({"x": "x"}).setOutputMapping({"y": "y"}).transform(frame)
     assert sorted(row[0] for row in result.collect()) == [0.5, 3.5, 6.5]
     assert not glob.glob(os.path.join(tempfile.gettempdir(), "tfos-model-*"))
 
 
-def test_a_file_system_that_hadoop_does_not_know_is_left_to_python(spark, model, monkeypatch):
-    from tensorflowonspark import transform
-
-    look_at = transform._look_at
-
-    def of_another_kind(frame, request):
-        answer = look_at(frame, request)
-        answer["native"].update(path="none://models/good", is_local=False)
-        return answer
-
-    monkeypatch.setattr(transform, "_look_at", of_another_kind)
+def test_a_file_system_that_hadoop_does_not_know_is_left_to_python(spark, model, move_model):
+    move_model("none://models/good")
     frame = spark.range(3).selectExpr("array(double(id), 1.0d) as x")
     result = model_at(model).setInputMapping({"x": "x"}).setOutputMapping({"y": "y"}).transform(frame)
     assert "MapInArrow" in result._jdf.queryExecution().toString() and result.count() == 3
