@@ -12,6 +12,7 @@ class Network(NamedTuple):
 
     images: Any  #: float32 (rows, 784), between 0 and 1
     labels: Any  #: float32 (rows, 10), one of them 1
+    features: Any  #: float32 (rows, 128), the hidden layer
     scores: Any
     label: Any
     prediction: Any
@@ -33,7 +34,8 @@ def build(images=None, labels=None, sync_workers=0):
     hidden_bias = v1.get_variable("hid_b", [HIDDEN], initializer=v1.zeros_initializer())
     weights = v1.get_variable("sm_w", [HIDDEN, DIGITS], initializer=v1.truncated_normal_initializer(stddev=HIDDEN**-0.5))
     bias = v1.get_variable("sm_b", [DIGITS], initializer=v1.zeros_initializer())
-    logits = tf.nn.relu(images @ hidden_weights + hidden_bias) @ weights + bias
+    features = tf.nn.relu(images @ hidden_weights + hidden_bias, name="features")
+    logits = features @ weights + bias
     label, prediction = tf.argmax(labels, 1), tf.argmax(logits, 1, name="prediction")
     loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels, logits), name="loss")
     global_step = v1.train.get_or_create_global_step()
@@ -41,7 +43,7 @@ def build(images=None, labels=None, sync_workers=0):
     if sync_workers:
         optimizer = v1.train.SyncReplicasOptimizer(optimizer, sync_workers, sync_workers)
     return Network(
-        images, labels, tf.nn.softmax(logits, name="scores"), label, prediction, loss,
+        images, labels, features, tf.nn.softmax(logits, name="scores"), label, prediction, loss,
         tf.reduce_mean(tf.cast(tf.equal(label, prediction), tf.float32), name="accuracy"), global_step,
         optimizer.minimize(loss, global_step=global_step), optimizer,
     )
@@ -67,15 +69,20 @@ def arrays_of(rows):
     return images, np.eye(DIGITS, dtype="float32")[labels] if labels.ndim == 1 else labels.astype("float32")
 
 
-def add_arguments(parser, executors):
-    """The flags that all have."""
+def add_cluster_arguments(parser, executors):
+    """The flags of the cluster and of its training."""
     parser.add_argument("--batch_size", help="rows a step and worker", type=int, default=100)
     parser.add_argument("--cluster_size", help="number of nodes in the cluster, one of them a parameter server", type=int, default=executors)
     parser.add_argument("--epochs", help="number of epochs", type=int, default=1)
+    parser.add_argument("--steps", help="steps at most", type=int, default=1000)
+    parser.add_argument("--tensorboard", help="run TensorBoard beside a worker", action="store_true")
+
+
+def add_arguments(parser, executors):
+    """The flags of the programs that both train and answer on a cluster."""
+    add_cluster_arguments(parser, executors)
     parser.add_argument("--mode", help="what to do", choices=["train", "inference"], default="train")
     parser.add_argument("--model", help="where checkpoints go, or are", default="mnist_model")
     parser.add_argument("--output", help="where the predictions go", default="predictions")
     parser.add_argument("--rdma", help="use InfiniBand or RoCE", action="store_true")
     parser.add_argument("--readers", help="files to read side by side", type=int, default=1)
-    parser.add_argument("--steps", help="steps at most", type=int, default=1000)
-    parser.add_argument("--tensorboard", help="run TensorBoard beside a worker", action="store_true")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MNIST in TensorFlow 1's style as stages of Spark ML: an Estimator with a parameter server, and a Model that classifies in one of three ways.
+
+    spark-submit mnist_v1_pipeline.py --train --cluster_size 3 --format tfr --images data/mnist/tfr/train
+    spark-submit mnist_v1_pipeline.py --inference_mode signature --format tfr --images data/mnist/tfr/test
+    spark-submit mnist_v1_pipeline.py --inference_mode checkpoint --inference_output features --format tfr --images data/mnist/tfr/test
+
+``signature`` takes the SavedModel by its signatures, ``direct`` by its tensors' names, ``checkpoint`` the checkpoint with its graph. ``predictions`` are
+digits, ``features`` the 128 numbers of the hidden layer. The output has a line of JSON for each row.
+"""
+
+import argparse
+
+import mnist_v1_graph
+import mnist_v1_spark
+
+WAYS = ["none", "signature", "direct", "checkpoint"]
+
+
+def train_fun(args, ctx):
+    """Runs on each node."""
+    import tensorflow as tf
+
+    cluster, server = ctx.start_cluster_server(1, args.protocol == "rdma")
+    if ctx.job_name == "ps":
+        server.join()
+    feed = ctx.get_data_feed(input_mapping=args.input_mapping)
+    folder = ctx.absolute_path(args.model_dir)
+    with mnist_v1_graph.on_worker(cluster, ctx):
+        network = mnist_v1_graph.build()
+        hooks = [tf.compat.v1.train.StopAtStepHook(last_step=args.steps)]
+        with tf.compat.v1.train.MonitoredTrainingSession(server.target, is_chief=ctx.task_index == 0, checkpoint_dir=folder, hooks=hooks) as session:
+            while not session.should_stop() and not feed.should_stop():
+                columns = feed.next_batch(args.batch_size)
+                if columns["label"]:
+                    images, labels = mnist_v1_graph.arrays_of(list(zip(columns["image"], columns["label"])))
+                    tensors = {network.images: images, network.labels: labels}
+                    _, number, loss, accuracy = session.run([network.train, network.global_step, network.loss, network.accuracy], tensors)
+                    ctx.report(step=number, loss=loss, accuracy=accuracy)
+    feed.terminate()
+    if ctx.task_index == 0:
+        export(ctx, folder, ctx.absolute_path(args.export_dir))
+    ctx.agree("done", True)  # a worker's session needs the others' servers
+
+
+def export(ctx, checkpoints, folder):
+    """The newest checkpoint as a SavedModel with a signature for each output."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        network = mnist_v1_graph.build()
+        v1.train.Saver().restore(session, tf.train.latest_checkpoint(checkpoints))
+        outputs = {"serving_default": {"prediction": network.prediction}, "featurize": {"features": network.features}}
+        signatures = {
+            key: {"inputs": {"image": network.images}, "outputs": tensors, "method_name": "tensorflow/serving/predict"} for key, tensors in outputs.items()
+        }
+        ctx.export_saved_model(session, folder, "serve", signatures)
+
+
+def train(df, args):
+    from tensorflowonspark.pipeline import TFEstimator
+
+    estimator = (
+        TFEstimator(train_fun, args)
+        .setInputMapping({"image": "image", "label": "label"})
+        .setModelDir(args.model_dir)
+        .setExportDir(args.export_dir)
+        .setClusterSize(args.cluster_size)
+        .setNumPS(args.num_ps)
+        .setMasterNode(None)
+        .setProtocol(args.protocol)
+        .setTensorboard(args.tensorboard)
+        .setEpochs(args.epochs)
+        .setBatchSize(args.batch_size)
+        .setSteps(args.steps)
+    )
+    return estimator.fit(df)
+
+
+def set_way(model, args):
+    """Makes the model take what it runs from where ``--inference_mode`` says."""
+    output, signature = {"predictions": ("prediction", "serving_default"), "features": ("features", "featurize")}[args.inference_output]
+    model.setModelDir(None).setExportDir(args.export_dir).setTagSet("serve").setSignatureDefKey(None)
+    if args.inference_mode == "checkpoint":
+        model.setModelDir(args.model_dir).setExportDir(None).setTagSet(None)
+    elif args.inference_mode == "signature":
+        model.setSignatureDefKey(signature)
+    return model.setInputMapping({"image": "image"}).setOutputMapping({output: args.inference_output}).setKeep(["label"])
+
+
+def main():
+    from pyspark.sql import SparkSession
+
+    from tensorflowonspark.pipeline import TFModel
+
+    spark = SparkSession.builder.appName("mnist_v1_pipeline").getOrCreate()
+    sc = spark.sparkContext
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    mnist_v1_graph.add_cluster_arguments(parser, int(sc.getConf().get("spark.executor.instances", "1")))
+    parser.add_argument("--export_dir", help="where the SavedModel goes, or is", default="mnist_export")
+    parser.add_argument("--format", help="of the data", choices=["csv", "tfr"], default="csv")
+    parser.add_argument("--images", help="folder of the images", required=True)
+    parser.add_argument("--inference_mode", help="what to classify by", choices=WAYS, default="none")
+    parser.add_argument("--inference_output", help="what to write", choices=["predictions", "features"], default="predictions")
+    parser.add_argument("--labels", help="folder of their labels, where these are in files of their own")
+    parser.add_argument("--model_dir", help="where checkpoints go, or are", default="mnist_model")
+    parser.add_argument("--num_ps", help="number of parameter servers", type=int, default=1)
+    parser.add_argument("--output", help="where the predictions go", default="predictions")
+    parser.add_argument("--protocol", help="between the nodes", choices=["grpc", "rdma"], default="grpc")
+    parser.add_argument("--train", help="train first; else the model is there", action="store_true")
+    args = parser.parse_args()
+    print("args:", args)
+
+    sc.addPyFile(mnist_v1_graph.__file__)
+    sc.addPyFile(mnist_v1_spark.__file__)
+    df = mnist_v1_spark.read(spark, args).toDF(["image", "label"])
+    model = train(df, args) if args.train else TFModel(args)
+    if args.inference_mode != "none":
+        images = df.selectExpr("transform(image, pixel -> pixel / 255) AS image", "label")
+        set_way(model, args).transform(images).write.json(args.output)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
