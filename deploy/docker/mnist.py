@@ -130,6 +130,7 @@ def train(args, device, target):
             master=target, is_chief=args.task_index == 0, checkpoint_dir=args.train_dir, hooks=hooks,
             config=session_config("worker", args.task_index) if target else None,
             save_checkpoint_steps=args.train_steps or 1000, save_summaries_steps=100,
+            stop_grace_period_secs=5,  # instead of 120, in which the queues of SyncReplicasOptimizer do not end either
         ) as session:
             while not session.should_stop():
                 _, loss, number = session.run([step_op, loss_op, step])

@@ -31,6 +31,10 @@ class Models(tf.Module):
     def text(self, text, count):
         return {"upper": tf.strings.upper(text), "size": tf.strings.length(text) * count}
 
+    @signed(data=tf.TensorSpec([None], tf.string, "data"))
+    def pixels(self, data):
+        return {"pixels": tf.cast(tf.io.decode_raw(data, tf.uint8), tf.int32)}
+
     @signed(words=tf.RaggedTensorSpec([None, None], tf.int64), other=tf.TensorSpec([None], tf.float32, "other"))
     def ragged(self, words, other):
         return {"sum": tf.reduce_sum(words, 1), "twice": words * 2, "other": other}
@@ -46,7 +50,7 @@ class Models(tf.Module):
 
 def write_saved_model(folder, weights):
     models = Models(weights)
-    names = ("image", "text", "ragged", "sparse", "total")
+    names = ("image", "text", "pixels", "ragged", "sparse", "total")
     tf.saved_model.save(models, folder, signatures={"serving_default": models.linear, **{name: getattr(models, name) for name in names}})
 
 

@@ -144,6 +144,15 @@ def test_outputs_become_columns(models, pairs, way):
     assert tuples(result) == [(i, 3 * i + 0.5 > 1, [3 * i + 0.5, 6 * i + 1.0], 1, 3 * i + 0.5) for i in range(25)]
 
 
+def test_images_of_sparks_source(spark, models, way, tmp_path):
+    import tensorflow as tf
+
+    image = tf.reshape(tf.range(18), (2, 3, 3))
+    tf.io.write_file(str(tmp_path / "a.png"), tf.io.encode_png(tf.cast(image, tf.uint8)))
+    images = spark.read.format("image").load(str(tmp_path)).selectExpr("image.data AS data")
+    assert tuples(model_at(f"{models}/good", "pixels").transform(images)) == [(tf.reshape(image[:, :, ::-1], [-1]).numpy().tolist(),)]
+
+
 def test_only_mapped_columns_are_read(models, pairs):
     from pyspark.sql import functions
 

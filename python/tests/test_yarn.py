@@ -29,7 +29,9 @@ PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "yarn_program
 COMMAND = os.path.join(os.path.dirname(sys.executable), "tfos")
 SPARK = os.path.dirname(pyspark.__file__)
 ROOT = os.path.join(os.path.dirname(PROGRAM), os.pardir, os.pardir)
+JAVA = {f"spark.{place}.JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1" for place in ("yarn.appMasterEnv", "executorEnv")}  # as conftest.py has it
 SETTINGS = {
+    **JAVA,
     "spark.yarn.jars": f"local:{SPARK}/jars/*", "spark.executor.memory": "512m", "spark.executor.memoryOverhead": "256m", "spark.yarn.am.memory": "512m",
     "spark.ui.enabled": "false", "spark.yarn.appMasterEnv.SPARK_LOCAL_IP": "127.0.0.1", "spark.executorEnv.SPARK_LOCAL_IP": "127.0.0.1",
 }
@@ -150,7 +152,8 @@ def shell(yarn, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     data = first_digits(home / "data", 3000)
     environ = dict(os.environ, HOME=str(home), NODES="2", MNIST_URL=f"file://{data}", EXECUTOR_MEMORY="512m", EXECUTOR_OVERHEAD="512m",
-                   SUBMIT_OPTIONS="--driver-memory 512m --conf spark.ui.enabled=false")
+                   SUBMIT_OPTIONS=" ".join(["--driver-memory 512m", *(f"--conf {name}={value}" for name, value in JAVA.items()),
+                                            "--conf spark.ui.enabled=false"]))
 
     def type_in(section, predictions=None):
         with open(README) as file:

@@ -4,9 +4,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "base/fail.h"
+#include "base/shared_library.h"
 
 #define LIBRARY "libcuda.so.1"
 
@@ -14,10 +14,7 @@ static struct tfos__collective_cuda loaded;
 static enum tfos_status load_status;
 static struct tfos_error load_error;
 
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
+static const struct tfos__library_function functions[] = {
     {"cuCtxGetCurrent", offsetof(struct tfos__collective_cuda, get_context)},
     {"cuCtxSetCurrent", offsetof(struct tfos__collective_cuda, set_context)},
     {"cuCtxSynchronize", offsetof(struct tfos__collective_cuda, synchronize)},
@@ -44,17 +41,13 @@ static void load(void)
                                  dlerror());
         return;
     }
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *symbol = dlsym(library, functions[i].name);
-        if (!symbol) {
-            load_status = tfos__fail(&load_error, TFOS_UNSUPPORTED,
-                                     LIBRARY " has no %s: NVIDIA's driver is too old; that of "
-                                             "CUDA 11 or later has it",
-                                     functions[i].name);
-            return;
-        }
-        memcpy((char *)&loaded + functions[i].offset, &symbol, sizeof(symbol));
-    }
+    const char *missing =
+        tfos__find_functions(library, functions, sizeof(functions) / sizeof(functions[0]), &loaded);
+    if (missing)
+        load_status = tfos__fail(&load_error, TFOS_UNSUPPORTED,
+                                 LIBRARY " has no %s: NVIDIA's driver is too old; that of "
+                                         "CUDA 11 or later has it",
+                                 missing);
 }
 
 enum tfos_status tfos__collective_cuda_find(const struct tfos__collective_cuda **out,

@@ -6,17 +6,15 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "base/shared_library.h"
 
 #define LIBRARY "libnccl.so.2"
 
 static struct tfos__collective_nccl loaded;
 static char fault[512]; // empty: it is loaded
 
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
+static const struct tfos__library_function functions[] = {
     {"ncclGetVersion", offsetof(struct tfos__collective_nccl, get_version)},
     {"ncclGetUniqueId", offsetof(struct tfos__collective_nccl, get_id)},
     {"ncclCommInitRankConfig", offsetof(struct tfos__collective_nccl, open)},
@@ -43,13 +41,8 @@ static void load(void)
                  dlerror());
         return;
     }
-    const char *missing = NULL;
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *symbol = dlsym(library, functions[i].name);
-        if (!symbol)
-            missing = functions[i].name;
-        memcpy((char *)&loaded + functions[i].offset, &symbol, sizeof(symbol));
-    }
+    const char *missing =
+        tfos__find_functions(library, functions, sizeof(functions) / sizeof(functions[0]), &loaded);
     if (loaded.get_version)
         loaded.get_version(&loaded.version);
     if (missing || loaded.version < TFOS__NCCL_VERSION_MIN)

@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/shared_library.h"
 
 #define LIBRARY "libtensorflow_cc.so.2"
 
@@ -16,10 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tfos__model_tensorflow loaded; // guarded by the lock until it is whole
 static char *loaded_folder;                  // guarded by the lock; NULL: none is loaded
 
-static const struct {
-    const char *name;
-    size_t offset;
-} functions[] = {
+static const struct tfos__library_function functions[] = {
 #define X(result, name, parameters) {"TF_" #name, offsetof(struct tfos__model_tensorflow, name)},
     TFOS__MODEL_FUNCTIONS(X)
 #undef X
@@ -27,15 +25,12 @@ static const struct {
 
 static enum tfos_status find_functions(void *library, const char *path, struct tfos_error *err)
 {
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *symbol = dlsym(library, functions[i].name);
-        if (!symbol)
-            return tfos__fail(err, TFOS_UNSUPPORTED,
-                              "model: %s has no %s: install TensorFlow 2.15 or later", path,
-                              functions[i].name);
-        memcpy((char *)&loaded + functions[i].offset, &symbol, sizeof(symbol));
-    }
-    return TFOS_OK;
+    const char *missing =
+        tfos__find_functions(library, functions, sizeof(functions) / sizeof(functions[0]), &loaded);
+    return missing
+               ? tfos__fail(err, TFOS_UNSUPPORTED,
+                            "model: %s has no %s: install TensorFlow 2.15 or later", path, missing)
+               : TFOS_OK;
 }
 
 static enum tfos_status load(const char *folder, struct tfos_error *err)

@@ -14,7 +14,7 @@ import argparse
 import mnist_v1_graph
 import mnist_v1_spark
 
-WAYS = ["none", "signature", "direct", "checkpoint"]
+INFERENCE_MODES = ["none", "signature", "direct", "checkpoint"]
 
 
 def train_fun(args, ctx):
@@ -78,8 +78,8 @@ def train(df, args):
     return estimator.fit(df)
 
 
-def set_way(model, args):
-    """Makes the model take what it runs from where ``--inference_mode`` says."""
+def set_inference_mode(model, args):
+    """Sets where the model is, and names of tensors, as ``--inference_mode`` and ``--inference_output`` say."""
     output, signature = {"predictions": ("prediction", "serving_default"), "features": ("features", "featurize")}[args.inference_output]
     model.setModelDir(None).setExportDir(args.export_dir).setTagSet("serve").setSignatureDefKey(None)
     if args.inference_mode == "checkpoint":
@@ -101,7 +101,7 @@ def main():
     parser.add_argument("--export_dir", help="where the SavedModel goes, or is", default="mnist_export")
     parser.add_argument("--format", help="of the data", choices=["csv", "tfr"], default="csv")
     parser.add_argument("--images", help="folder of the images", required=True)
-    parser.add_argument("--inference_mode", help="what to classify by", choices=WAYS, default="none")
+    parser.add_argument("--inference_mode", help="what to classify by", choices=INFERENCE_MODES, default="none")
     parser.add_argument("--inference_output", help="what to write", choices=["predictions", "features"], default="predictions")
     parser.add_argument("--labels", help="folder of their labels, where these are in files of their own")
     parser.add_argument("--model_dir", help="where checkpoints go, or are", default="mnist_model")
@@ -118,7 +118,7 @@ def main():
     model = train(df, args) if args.train else TFModel(args)
     if args.inference_mode != "none":
         images = df.selectExpr("transform(image, pixel -> pixel / 255) AS image", "label")
-        set_way(model, args).transform(images).write.json(args.output)
+        set_inference_mode(model, args).transform(images).write.json(args.output)
     spark.stop()
 
 
