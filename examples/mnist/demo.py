@@ -75,7 +75,9 @@ def start_spark(log):
 
 def clear(output):
     """Removes what an earlier run left, and nothing else."""
-    for name in ("csv", "tfr", "pickle", "model", "export", "predictions"):
+    import mnist_data_setup
+
+    for name in (*mnist_data_setup.FORMATS, "model", "export", "predictions"):
         shutil.rmtree(os.path.join(output, name), ignore_errors=True)
     os.makedirs(output, exist_ok=True)
 
@@ -88,7 +90,7 @@ def prepare(sc, data, output):
     counts = []
     for split in ("train", "test"):
         images, labels = mnist_data_setup.read_digits(data, split)
-        mnist_data_setup.save(sc, images, labels, output, split, PARTITIONS)
+        mnist_data_setup.save(sc, images, labels, output, split, PARTITIONS, ["csv"])
         counts.append(len(labels))
     return counts
 

@@ -96,8 +96,8 @@ def to_csv(row, separator=","):
     return f"{label}{separator}" + ",".join(map(str, pixels))
 
 
-def save(sc, images, labels, output, split, num_partitions):
-    """Writes one split in each format.
+def save(sc, images, labels, output, split, num_partitions, formats=FORMATS):
+    """Writes one split in each of the formats.
 
     Raises:
         FileExistsError: the output is there already.
@@ -107,18 +107,22 @@ def save(sc, images, labels, output, split, num_partitions):
     from tensorflowonspark import tfrecord
 
     rows = sc.parallelize([(image.tobytes(), int(label)) for image, label in zip(images, labels)], num_partitions)
-    csv, bars, records, pickle = (f"{output}/{kind}/{split}" for kind in FORMATS)
-    for folder in (csv, bars, records, pickle):
+    folders = {name: f"{output}/{name}/{split}" for name in formats}
+    for folder in folders.values():
         path = sc._jvm.org.apache.hadoop.fs.Path(folder)
         if path.getFileSystem(sc._jsc.hadoopConfiguration()).exists(path):
             raise FileExistsError(f"{folder} exists; remove it or choose another --output")
-    rows.map(to_csv).saveAsTextFile(csv)
-    rows.map(lambda row: to_csv(row, "|")).saveAsTextFile(bars)
     lists = rows.map(lambda row: (list(row[0]), row[1]))
-    lists.saveAsPickleFile(pickle)
-    spark = SparkSession.builder.getOrCreate()
-    tfrecord.add_to(spark)
-    spark.createDataFrame(lists, "image array<smallint>, label smallint").write.format("tfrecord").save(records)
+
+    def save_records(folder):
+        spark = SparkSession.builder.getOrCreate()
+        tfrecord.add_to(spark)
+        spark.createDataFrame(lists, "image array<smallint>, label smallint").write.format("tfrecord").save(folder)
+
+    writers = {"csv": rows.map(to_csv).saveAsTextFile, "csv2": rows.map(lambda row: to_csv(row, "|")).saveAsTextFile, "tfr": save_records,
+               "pickle": lists.saveAsPickleFile}
+    for name, folder in folders.items():
+        writers[name](folder)
 
 
 def main():
