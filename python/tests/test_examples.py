@@ -163,7 +163,7 @@ def run_example(folder, name, *arguments, **environment):
 @pytest.mark.long
 def test_demonstration(tmp_path):
     """Accuracy, and every file where it is said to be; the workers that are not the chief leave nothing. An earlier run is in the same folder."""
-    for name in ("csv", "model", "export", "predictions"):
+    for name in ("csv", "csv2", "tfr", "pickle", "model", "export", "predictions"):
         (tmp_path / "out" / name / "train").mkdir(parents=True)
     output = run_example(tmp_path, "demo.py", "--output", "out")
     accuracy = re.search(r"accuracy +(0\.\d+) \((\d,\d+) of 2,000", output)
