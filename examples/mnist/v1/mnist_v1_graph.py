@@ -69,6 +69,29 @@ def arrays_of(rows):
     return images, np.eye(DIGITS, dtype="float32")[labels] if labels.ndim == 1 else labels.astype("float32")
 
 
+def train_step(ctx, session, network, rows):
+    """Trains on the rows, and reports how well. Returns the number of the step."""
+    images, labels = arrays_of(rows)
+    tensors = {network.images: images, network.labels: labels}
+    _, number, loss, accuracy = session.run([network.train, network.global_step, network.loss, network.accuracy], tensors)
+    ctx.report(step=number, loss=loss, accuracy=accuracy)
+    return number
+
+
+def export(ctx, checkpoints, folder, signatures):
+    """The newest checkpoint as a SavedModel, whose input is ``image``. ``signatures``: a name of each, and which of the network's tensors it gives."""
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        network = build()
+        v1.train.Saver().restore(session, tf.train.latest_checkpoint(ctx.absolute_path(checkpoints)))
+        ctx.export_saved_model(session, ctx.absolute_path(folder), "serve", {
+            name: {"inputs": {"image": network.images}, "outputs": {output: getattr(network, output)}, "method_name": "tensorflow/serving/predict"}
+            for name, output in signatures.items()
+        })
+
+
 def add_cluster_arguments(parser, executors):
     """The flags of the cluster and of its training."""
     parser.add_argument("--batch_size", help="rows a step and worker", type=int, default=100)

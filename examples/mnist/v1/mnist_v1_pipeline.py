@@ -25,37 +25,20 @@ def train_fun(args, ctx):
     if ctx.job_name == "ps":
         server.join()
     feed = ctx.get_data_feed(input_mapping=args.input_mapping)
-    folder = ctx.absolute_path(args.model_dir)
     with mnist_v1_graph.on_worker(cluster, ctx):
         network = mnist_v1_graph.build()
         hooks = [tf.compat.v1.train.StopAtStepHook(last_step=args.steps)]
-        with tf.compat.v1.train.MonitoredTrainingSession(server.target, is_chief=ctx.task_index == 0, checkpoint_dir=folder, hooks=hooks) as session:
+        with tf.compat.v1.train.MonitoredTrainingSession(
+            server.target, is_chief=ctx.task_index == 0, checkpoint_dir=ctx.absolute_path(args.model_dir), hooks=hooks
+        ) as session:
             while not session.should_stop() and not feed.should_stop():
                 columns = feed.next_batch(args.batch_size)
                 if columns["label"]:
-                    images, labels = mnist_v1_graph.arrays_of(list(zip(columns["image"], columns["label"])))
-                    tensors = {network.images: images, network.labels: labels}
-                    _, number, loss, accuracy = session.run([network.train, network.global_step, network.loss, network.accuracy], tensors)
-                    ctx.report(step=number, loss=loss, accuracy=accuracy)
+                    mnist_v1_graph.train_step(ctx, session, network, list(zip(columns["image"], columns["label"])))
     feed.terminate()
     if ctx.task_index == 0:
-        export(ctx, folder, ctx.absolute_path(args.export_dir))
+        mnist_v1_graph.export(ctx, args.model_dir, args.export_dir, {"serving_default": "prediction", "featurize": "features"})
     ctx.agree("done", True)  # a worker's session needs the others' servers
-
-
-def export(ctx, checkpoints, folder):
-    """The newest checkpoint as a SavedModel with a signature for each output."""
-    import tensorflow as tf
-
-    v1 = tf.compat.v1
-    with tf.Graph().as_default(), v1.Session() as session:
-        network = mnist_v1_graph.build()
-        v1.train.Saver().restore(session, tf.train.latest_checkpoint(checkpoints))
-        outputs = {"serving_default": {"prediction": network.prediction}, "featurize": {"features": network.features}}
-        signatures = {
-            key: {"inputs": {"image": network.images}, "outputs": tensors, "method_name": "tensorflow/serving/predict"} for key, tensors in outputs.items()
-        }
-        ctx.export_saved_model(session, folder, "serve", signatures)
 
 
 def train(df, args):

@@ -32,24 +32,21 @@ def map_fun(args, ctx):
         ) as session:
             while not session.should_stop() and not feed.should_stop():
                 rows = feed.next_batch(args.batch_size)
-                if rows:
-                    step(args, ctx, session, network, feed, rows)
+                if rows and training:
+                    mnist_v1_graph.train_step(ctx, session, network, rows)
+                elif rows:
+                    answer(session, network, feed, rows)
         if training:
             feed.terminate()
     ctx.agree("done", True)  # a worker's session needs the others' servers
 
 
-def step(args, ctx, session, network, feed, rows):
-    """Trains on the rows, or answers them."""
+def answer(session, network, feed, rows):
+    """A line for each of the rows."""
     images, labels = mnist_v1_graph.arrays_of(rows)
-    tensors = {network.images: images, network.labels: labels}
-    if args.mode == "train":
-        _, number, loss, accuracy = session.run([network.train, network.global_step, network.loss, network.accuracy], tensors)
-        ctx.report(step=number, loss=loss, accuracy=accuracy)
-    else:
-        found = session.run([network.label, network.prediction], tensors)
-        now = time.strftime("%Y-%m-%dT%H:%M:%S")
-        feed.batch_results([f"{now} Label: {label}, Prediction: {prediction}" for label, prediction in zip(*found)])
+    found = session.run([network.label, network.prediction], {network.images: images, network.labels: labels})
+    now = time.strftime("%Y-%m-%dT%H:%M:%S")
+    feed.batch_results([f"{now} Label: {label}, Prediction: {prediction}" for label, prediction in zip(*found)])
 
 
 def read(spark, args):

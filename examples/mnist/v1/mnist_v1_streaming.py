@@ -31,10 +31,7 @@ def map_fun(args, ctx):
             while step < args.steps and not supervisor.should_stop() and not feed.should_stop():
                 rows = feed.next_batch(args.batch_size)
                 if rows:
-                    images, labels = mnist_v1_graph.arrays_of(rows)
-                    tensors = {network.images: images, network.labels: labels}
-                    _, step, loss, accuracy = session.run([network.train, network.global_step, network.loss, network.accuracy], tensors)
-                    ctx.report(step=step, loss=loss, accuracy=accuracy)
+                    step = mnist_v1_graph.train_step(ctx, session, network, rows)
             feed.terminate()
             if ctx.task_index == 0:
                 supervisor.saver.save(session, supervisor.save_path, global_step=network.global_step)

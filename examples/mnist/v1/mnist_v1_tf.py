@@ -23,7 +23,7 @@ def map_fun(args, ctx):
     with mnist_v1_graph.on_worker(cluster, ctx):
         run_steps(args, ctx, server)
     if args.mode == "train" and ctx.task_index == 0:
-        export(args, ctx)
+        mnist_v1_graph.export(ctx, args.model, args.export, {"serving_default": "prediction"})
     ctx.agree("done", True)  # a worker's session needs the others' servers
 
 
@@ -82,20 +82,6 @@ def read(args, ctx):
     if args.mode == "train":
         rows = rows.shuffle(args.shuffle_size).repeat(None if args.sync_replicas else args.epochs)
     return rows.batch(args.batch_size)
-
-
-def export(args, ctx):
-    """The newest checkpoint as a SavedModel, whose input is ``image`` and whose output is ``prediction``."""
-    import tensorflow as tf
-
-    from tensorflowonspark import TFNode
-
-    v1 = tf.compat.v1
-    with tf.Graph().as_default(), v1.Session() as session:
-        network = mnist_v1_graph.build()
-        v1.train.Saver().restore(session, tf.train.latest_checkpoint(ctx.absolute_path(args.model)))
-        signature = {"inputs": {"image": network.images}, "outputs": {"prediction": network.prediction}, "method_name": "tensorflow/serving/predict"}
-        TFNode.export_saved_model(session, ctx.absolute_path(args.export), "serve", {"serving_default": signature})
 
 
 def main():
